@@ -14,10 +14,11 @@ Packages in the order of the data: `data`, `tasks`, `scorers`, `records`, `metri
 `run`, `analyses`, `show`. We import each when it is first used.
 """
 
+# ruff: noqa: F401
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same names for type checkers
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
     from bench.metrics.agreement import agreement
     from bench.metrics.differences import differences, open_ranks
@@ -35,70 +36,49 @@ if TYPE_CHECKING:
     open = Run.open
 
 __version__ = "0.3.0.dev0"
-__all__ = [
-    "Metric",
-    "Run",
-    "agreement",
-    "analyses",
-    "answers",
-    "compare",
-    "correlate",
-    "data",
-    "differences",
-    "evaluate",
-    "explain",
-    "figures",
-    "friedman",
-    "items",
-    "load",
-    "measure",
-    "metrics",
-    "models",
-    "open",
-    "open_ranks",
-    "outcomes",
-    "publish",
-    "read_scores",
-    "records",
-    "run",
-    "score",
-    "scorers",
-    "share",
-    "show",
-    "tasks",
-    "trend",
-]
-# The definitions of the names that are not packages.
+# The module of each name.
 _DEFINED_IN = {
-    "Metric": "bench.metrics.engine:Metric",
-    "Run": "bench.run:Run",
-    "agreement": "bench.metrics.agreement:agreement",
-    "answers": "bench.run.outcomes:answers",
-    "compare": "bench.metrics.statistics:compare",
-    "correlate": "bench.metrics.statistics:correlate",
-    "differences": "bench.metrics.differences:differences",
-    "evaluate": "bench.run:evaluate",
-    "explain": "bench.metrics.primary:explain",
-    "friedman": "bench.metrics.friedman:friedman",
-    "items": "bench.run.outcomes:items",
-    "load": "bench.scorers:load",
-    "measure": "bench.metrics.primary:measure",
-    "models": "bench.run.models:models",
-    "open": "bench.run:Run.open",
-    "open_ranks": "bench.metrics.differences:open_ranks",
-    "outcomes": "bench.run.outcomes:outcomes",
-    "publish": "bench.show:publish",
-    "read_scores": "bench.metrics.frames:read_scores",
-    "score": "bench.run:score",
-    "share": "bench.metrics.statistics:share",
-    "trend": "bench.metrics.statistics:trend",
+    "Metric": "metrics.engine",
+    "Run": "run",
+    "agreement": "metrics.agreement",
+    "analyses": "",
+    "answers": "run.outcomes",
+    "compare": "metrics.statistics",
+    "correlate": "metrics.statistics",
+    "data": "",
+    "differences": "metrics.differences",
+    "evaluate": "run",
+    "explain": "metrics.primary",
+    "figures": "",
+    "friedman": "metrics.friedman",
+    "items": "run.outcomes",
+    "load": "scorers",
+    "measure": "metrics.primary",
+    "metrics": "",
+    "models": "run.models",
+    "open": "run:Run",
+    "open_ranks": "metrics.differences",
+    "outcomes": "run.outcomes",
+    "publish": "show",
+    "read_scores": "metrics.frames",
+    "records": "",
+    "run": "",
+    "score": "run",
+    "scorers": "",
+    "share": "metrics.statistics",
+    "show": "",
+    "tasks": "",
+    "trend": "metrics.statistics",
 }
+__all__ = list(_DEFINED_IN)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _DEFINED_IN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return resolve_name(_DEFINED_IN.get(name, f"{__name__}.{name}"))
+    module, _, owner = _DEFINED_IN[name].partition(":")
+    path = [part for part in (module, owner, name) if part]
+    return resolve_name(".".join([__name__, *path]))
 
 
 def __dir__() -> list[str]:

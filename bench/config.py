@@ -20,25 +20,14 @@ from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
 PRESETS: tuple[str, ...] = get_args(Preset)
-# Our wording of pydantic's errors about numbers.
-BOUNDS = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
-    "finite_number": "finite",
-}
 
 
 def option(
     default: Any, flag: str = "", metavar: str = "", alias: str = "", **constraints: Any
 ) -> Any:
-    """Describe an option; the docstring below it is its help text.
+    """Describe an option with constraints of pydantic; the docstring below it is its help text.
 
-    Args:
-        flag: its name on the command line, if it is not the field's.
-        metavar: its value in help texts.
-        alias: another name on the command line.
-        constraints: of pydantic's `Field`.
+    On the command line it has the name `flag` or `alias`, and its value is called `metavar`.
     """
     extra: Any = {"flag": flag, "metavar": metavar, "alias": alias}
     return Field(default, json_schema_extra=extra, **constraints)
@@ -82,11 +71,6 @@ class Options(BaseModel):
             raise BadInput(explain(first, spelled)) from None
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for field in cls.model_fields.values():  # a help text is one line
-            field.description = " ".join((field.description or "").split())
-
-    @classmethod
     def described(cls) -> dict[str, FieldInfo]:
         """Return the options by name, with the options of nested models."""
         options: dict[str, FieldInfo] = {}
@@ -118,21 +102,13 @@ def of_command(field: FieldInfo) -> dict[str, str]:
 
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
-    """Explain an error of pydantic in one sentence.
-
-    Args:
-        error: one of `ValidationError.errors()`.
-        name: of the option; this sentence begins with it.
-    """
+    """Explain one of `ValidationError.errors()` in a sentence that begins with an option's name."""
     value, kind, start = error["input"], error["type"], f"{name}: " if name else ""
     if kind == "value_error":  # a sentence of ours
         return start + str(error["msg"]).removeprefix("Value error, ")
     if kind == "literal_error":
         names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
         return expected(value, names.split(", "), name or "value")
-    if kind in BOUNDS:
-        bound = BOUNDS[kind].format(**error.get("ctx", {}))
-        return f"{name} {value}: has to be {bound}" if name else f"has to be {bound}; found {value}"
     if kind in ("sequence_str", "is_instance_of") and isinstance(value, str):
         return f"{start}{value!r} is not a list; expected a list, like [{value!r}]"
     if len(error["loc"]) > 1 and kind == "string_type":

@@ -29,7 +29,7 @@ import contextlib, importlib, io, json, pkgutil, sys
 def command(*arguments):
     from bench import cli
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        status = cli._status(lambda: cli.app(arguments, standalone_mode=False))
+        status = cli._status(arguments)
     assert not status, (arguments, status)
 
 def every_help():

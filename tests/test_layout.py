@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from packaging.utils import canonicalize_name
 import bench
 from bench import cli
 from bench.benchmarks import get, names
-from bench.benchmarks.base import Benchmark
 from bench.report.site import OWN
 
 HOME = Path(__file__).parents[1]
@@ -36,18 +36,24 @@ PINS = [line.strip() for line in LINES if line and not line.startswith("#")]
 CONSTRAINTS = (HOME / ".ci/constraints.txt").read_text("utf-8").splitlines()[1:]
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def imports(path):
-    """Yield the names that a module imports, but for type checking."""
-    tree = ast.parse(path.read_text("utf-8"))
+    """Return the names that a module imports, but for type checking."""
+    tree, names = parsed(path), []
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            names += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            names += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+    return names
 
 
 def room(parts):
@@ -103,17 +109,6 @@ def test_a_notebook_can_be_read_and_run(path):
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_benchmark_has_its_parts(name):
-    benchmark = get(name)
-    assert benchmark.metadata.name == name
-    assert benchmark.metadata.page.is_file()
-    assert (benchmark.metadata.samples / "dataset.toml").is_file()
-    public = {part for part in dir(benchmark) if not part.startswith("_")}
-    assert public == {part for part in dir(Benchmark) if part[0] != "_"} | {"metadata", "tasks"}
-    assert len(public) <= 12
-
-
 def test_the_top_level_holds_what_was_agreed():
     done = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
     if done.returncode:
@@ -144,7 +139,7 @@ def test_the_options_of_a_run_are_described_once():
     fields = {
         node.name
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ClassDef)
         for line in node.body
         if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "max_new_tokens"

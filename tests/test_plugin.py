@@ -25,10 +25,6 @@ analyses:
 """
 
 
-def bench(folder, *words):
-    return python(folder, "-m", "bench", *words)
-
-
 def python(folder, *words):
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PLUGIN)]))
     how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
@@ -37,13 +33,15 @@ def python(folder, *words):
     return done.stdout
 
 
+CODE = """
+import bench
+run = bench.evaluate("everyday", "simulated:bias=1", data="samples", out="run")
+print(bench.score(run).to_csv(), bench.outcomes(run).to_csv(), sep="@")
+"""
+
+
 def test_a_model_is_asked_and_scored(tmp_path):
-    asked = ("run", "everyday", "--model", "simulated:bias=1", "--data", "samples", "--out", "run")
-    bench(tmp_path, *asked)
-    code = (
-        "import bench; print(bench.score('run').to_csv(), bench.outcomes('run').to_csv(), sep='@')"
-    )
-    table, outcomes = map(pd.read_csv, map(StringIO, python(tmp_path, "-c", code).split("@")))
+    table, outcomes = map(pd.read_csv, map(StringIO, python(tmp_path, "-c", CODE).split("@")))
     scores = table[table.preset == "robust"].set_index(["category", "task", "metric"])
     # Whoever always follows the stereotype is never right: three scenes a category, two categories.
     assert scores.score["all", "ambiguous", "stereotyped"] == 1
@@ -68,16 +66,10 @@ def test_the_page_shows_parts_of_the_example(language):
 @pytest.mark.slow
 def test_a_study_has_its_page_and_analyses(tmp_path):
     (tmp_path / "study.yml").write_text(STUDY)
-    bench(tmp_path, "report", "study.yml", "--out", "report")
+    python(tmp_path, "-m", "bench", "report", "study.yml", "--out", "report")
     pages = {path.stem for path in (tmp_path / "report").glob("*.html")}
-    assert pages == {
-        "index",
-        "everyday",
-        "answers-everyday",
-        "data_quality",
-        "compare_models",
-        "explore",
-    }
+    analyses = {"data_quality", "compare_models", "explore"}
+    assert pages == {"index", "everyday", "answers-everyday", *analyses}
     assert "Ambiguous: stereotyped answers" in (tmp_path / "report/index.html").read_text("utf-8")
     ranks = pd.read_csv(tmp_path / "report/tables/compare_models/leaderboard.csv")
     assert len(ranks) == 3

@@ -1,7 +1,6 @@
 """Fine-tune NLI classifiers: labels, the same end after a kill, nothing half-written, errors."""
 
 import json
-from collections.abc import Callable
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,7 +10,6 @@ from safetensors.numpy import load_file
 
 from bench import scorers, train
 from bench.core.errors import RunFailed
-from bench.train import Trained
 from tests.helpers.checkpoints import BERT, characters, save
 
 # Trains.
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 NAMES = {0: "NEUTRAL", 1: "entailment", 2: "Contradiction"}
 QUICK = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
-Train = Callable[..., Trained]
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +127,11 @@ def test_a_killed_training_ends_as_one_that_was_not(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs 0: has to be above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate nan: has to be finite"),
+        ({"epochs": 0}, "epochs: 0 is not allowed; it has to be above 0"),
+        (
+            {"learning_rate": float("nan")},
+            "learning_rate: nan is not allowed; it has to be a finite number",
+        ),
         ({"dtype": "float16"}, "float16"),
         ({"out": "full"}, "is not empty; give another --out"),
         ({"model": "plain"}, "or train a fresh head on it with --new-head"),

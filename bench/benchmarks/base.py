@@ -1,13 +1,15 @@
 """A benchmark as one object: the class `Benchmark`, and the descriptions that it is made of.
 
-A benchmark is a subclass of `Benchmark` in a package of its own, with one object `BENCHMARK`. For
-example `bench.benchmarks.nli_coal`; docs/new_benchmark.md has a short one from outside.
+A benchmark is an object `BENCHMARK` of a subclass of `Benchmark`, in a package of its own.
+docs/new_benchmark.md has a short one from outside; `of_modules` makes the ones of this package.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.tasks import READ
@@ -268,3 +270,45 @@ class Benchmark(ABC):
         from bench.metrics.verdicts import scoring
 
         return scoring(self, records, items, preset)
+
+
+def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> Benchmark:
+    """Make a benchmark of a package of this form: `items`, `requests`, `audit` and `scores`.
+
+    The last two are imported when they are needed, because they need pandas.
+    """
+    package = items.__name__.rpartition(".")[0]
+
+    class OfModules(Benchmark):
+        tasks = questions.TASKS
+        settings = loader_settings(items.SETTINGS) | getattr(questions, "SETTINGS", {})
+        files = staticmethod(items.files)
+        load = staticmethod(items.load)
+        texts = staticmethod(items.texts)
+        requests = staticmethod(questions.requests)
+        parse = staticmethod(questions.parse)
+        values = staticmethod(questions.values)
+
+        def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
+            findings: pd.DataFrame = import_module(f"{package}.audit").check(folder, **settings)
+            return findings
+
+        @property
+        def metrics(self) -> "Metrics":
+            metrics: Metrics = import_module(f"{package}.scores").METRICS
+            return metrics
+
+        def scoring(
+            self,
+            records: "pd.DataFrame",
+            items: "pd.DataFrame",
+            preset: str,
+            common: Sequence[str] = (),
+        ) -> "Scoring":
+            more = [common] if common else []
+            scores = import_module(f"{package}.scores")
+            scoring: Scoring = scores.scoring(records, items, preset, *more)
+            return scoring
+
+    OfModules.metadata = metadata
+    return OfModules()

@@ -10,19 +10,20 @@ import shlex
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from bench import __version__
-from bench.benchmarks import get, names
+from bench.benchmarks import names
 from bench.cli import make
 from bench.cli.options import (
-    GROUPS,
     OF_QUESTIONS,
     OF_REQUESTS,
+    CheckFormat,
+    Format,
     argument,
     examples,
     given,
@@ -31,7 +32,7 @@ from bench.cli.options import (
     with_options,
 )
 from bench.config import BuildOptions, Options, RunConfig, TrainOptions
-from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
+from bench.core.errors import CONTINUES, BadInput, RunFailed, closest
 from bench.core.progress import say
 
 app = typer.Typer(
@@ -44,20 +45,13 @@ app = typer.Typer(
 INTERRUPTED = 130
 # Errors of standard output, for example in `bench ... | head`.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
-FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN = "Plan and check"
 MAKE = "Make items and models"
 
 BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
 RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
-FORMAT = typer.Option(
-    "table",
-    "--format",
-    metavar="NAME",
-    help="table (for people), csv, json or latex; default: table.",
-    show_default=False,
-)
+FORMAT = given("NAME", "table (for people), csv, json or latex.", Format.table, "--format")
 FULL = switch(
     "--full",
     "Print all scores by category, and different scores of preset official, instead of sentences.",
@@ -68,20 +62,13 @@ DRY_RUN = switch(
 
 
 def command(
-    *calls: str, options: type[Options] | None = None, names: Sequence[str] = (), panel: str = ""
+    *calls: str, options: type[Options] | None = None, names: Collection[str] = (), panel: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function, with calls as examples in its help.
-
-    Args:
-        options: the model with options for the function's `**values`.
-        names: only these options.
-        panel: the group of commands in the help.
-    """
+    """Make a command of a function, with calls as examples in its help; see `with_options`."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         if options:
-            groups = GROUPS if options is RunConfig else {}
-            function = with_options(function, options, names, groups)
+            function = with_options(function, options, names)
         register_command = app.command(epilog=examples(*calls), rich_help_panel=panel or None)
         return register_command(function)
 
@@ -119,22 +106,18 @@ def run(
     ),
     dry_run: bool = DRY_RUN,
     full: bool = FULL,
-    format: str = FORMAT,
+    format: Format = FORMAT,
     **values: Any,
 ) -> None:
     """Ask a model, write the records, print the results. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import estimate, evaluate, repeat
 
-    _check_format(format)
-    options = read_options(RunConfig, values)
+    options = read_options(RunConfig, {"benchmark": benchmark, **values})
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
-    if benchmark:
-        options["benchmark"] = benchmark
-    for name, label in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
-        if not source and name not in options:
-            raise BadInput(f"Missing {label}; or repeat a run by --from RUN")
+    if not source and not {"benchmark", "model"} <= options.keys():
+        raise BadInput("give BENCHMARK and --model MODEL, or repeat a run by --from RUN")
     if dry_run:
         printing.estimates([estimate(**options)], format)
         return
@@ -184,14 +167,13 @@ def requests(
     folder = results or "results"
     # This call, without its files.
     call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
+    judged = f" --judge replay:{folder}" if "as_judge" in options else ""
+    then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     if written and waiting:
         then = (
             f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
             f"{waiting:,} requests, which need these replies"
         )
-    else:
-        judged = f" --judge replay:{folder}" if "as_judge" in options else ""
-        then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     first = f"put the results into the folder {folder}; then " if written else ""
     print(f"next: {first}{then}")
 
@@ -201,13 +183,12 @@ def score(
     runs: list[str] = RUNS,
     preset: str = given("NAME", "robust, official or paper; default: the run's own."),
     full: bool = FULL,
-    format: str = FORMAT,
+    format: Format = FORMAT,
 ) -> None:
     """Score stored records again, without asking a model."""
     from bench.cli import printing
     from bench.run import Run
 
-    _check_format(format)
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
@@ -241,10 +222,10 @@ def export(
 
     chosen = read_options(RunConfig, values)
     if form == "lm-eval":
-        benchmark, *folder = sources
-        if len(folder) > 1 or (folder and out):
+        benchmark, *folders = sources
+        if len([*folders, *[out] * bool(out)]) > 1:
             raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
-        files = write_tasks(benchmark, Path(out or next(iter(folder), form)).expanduser(), chosen)
+        files = write_tasks(benchmark, Path(*folders or [out or form]).expanduser(), chosen)
     else:
         for name in chosen:
             flag = RunConfig.flag(name)
@@ -260,16 +241,13 @@ def report(
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
     jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
     dry_run: bool = DRY_RUN,
-    format: str = given(
-        "NAME", "Of --dry-run: table, csv, json or latex; default: table.", "table"
-    ),
+    format: Format = FORMAT,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.core import places
     from bench.report import fingerprint
     from bench.report.study import load
 
-    _check_format(format)
     plan = load(Path(study)) if study else load()
     folder = places.report_folder(plan.name, out)
     if not dry_run and fingerprint.is_unchanged(plan, folder):
@@ -300,7 +278,7 @@ def data(
     benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
     *,
     check: bool = switch("--check", "List odd values of the data, row by row."),
-    format: str = given("NAME", "table, csv or json.", "table"),
+    format: CheckFormat = given("NAME", "table, csv or json.", "table"),
     **values: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
@@ -308,22 +286,17 @@ def data(
     from bench import tasks
     from bench.cli import printing
 
-    _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
-    options = read_options(RunConfig, values)
-    for name in (*options, *["check"] * check) if not benchmark else ():
-        option = "--check" if name == "check" else RunConfig.flag(name)
-        raise BadInput(f"{option}: name the benchmark, for example `bench data mcbe {option} ...`")
-    folder, of_data = options.get("data", ""), {}
+    if format == "csv" and not check:
+        raise BadInput("--format csv: is for --check; give table or json")
+    options, of_data = read_options(RunConfig, values), {}
+    folder = options.get("data", "")
     if benchmark:
         settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
         of_data = tasks.of_data(benchmark, settings)
+    elif options or check:
+        raise BadInput("--data, --set, --check: name the benchmark, for example `bench data mcbe`")
     if check:
-        findings = get(benchmark).check(datasets.find(benchmark, folder).folder, **of_data)
-        if findings is None:
-            raise BadInput(
-                f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` shows "
-                "whether it loads"
-            )
+        findings = datasets.check(datasets.find(benchmark, folder), **of_data)
         printing.check(benchmark, findings, format)
         return
     sources: list[dict[str, Any]] = []
@@ -340,14 +313,8 @@ def data(
             for effect in effects
         ]
         categories = dict(Counter(item.category for item in items))
-        sources.append(
-            {
-                **source.describe(),
-                "items": len(items),
-                "categories": categories,
-                "touched": modified,
-            }
-        )
+        counts = {"items": len(items), "categories": categories, "touched": modified}
+        sources.append({**source.describe(), **counts})
     printing.data(sources, format)
 
 
@@ -414,7 +381,7 @@ def main() -> int:
         say("bench: standard output: cannot be written (it is closed)")
         return 1
     try:
-        status = _status(_call)
+        status = _status()
         sys.stdout.flush()
         return status
     except OSError as error:
@@ -425,20 +392,16 @@ def main() -> int:
         return 1
 
 
-def _call() -> Any:
+def _status(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()
-    except OSError as error:
-        raise BadInput("the working folder is gone; change to another one") from error
+    except OSError:
+        say("bench: the working folder is gone; change to another one")
+        return 2
     try:
-        return app(standalone_mode=False)
+        return int(app(arguments, standalone_mode=False) or 0)
     except SystemExit as error:  # typer raises this for a closed pipe
         raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
-
-
-def _status(command: Callable[[], Any]) -> int:
-    try:
-        return int(command() or 0)
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
@@ -460,8 +423,3 @@ def _status(command: Callable[[], Any]) -> int:
             text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
         say(f"bench: {text}")
         return 2
-
-
-def _check_format(name: str, formats: tuple[str, ...] = FORMATS) -> None:
-    if name not in formats:
-        raise BadInput("--format: " + expected(name, formats, "format"))

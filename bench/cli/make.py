@@ -1,15 +1,16 @@
 """Commands that make items and models: questions, sentence pairs, classifiers."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import get, names, resolve
-from bench.cli.options import argument, given, read_options, switch
+from bench.cli.options import CheckFormat, argument, given, read_options, switch
 from bench.config import BuildOptions, RunConfig, TrainOptions
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
+from bench.core.places import NOTEBOOKS, copy_files
 from bench.core.progress import say
+from bench.data.readers import as_path
 
 
 def expand(
@@ -29,26 +30,27 @@ def expand(
 
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    flags = {"strict": strict, "repair": repair, "compat": compat}
-    answer_modes = [name for name, is_on in flags.items() if is_on] or ["compat"]
-    if len(answer_modes) > 1:
-        raise BadInput(
-            f"--{answer_modes[0]} and --{answer_modes[1]}: are two ways of expanding; give one"
-        )
+    if strict + repair + compat > 1:
+        raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
+    expansion = "strict" if strict else "repair" if repair else "compat"
     source = find("cbbq", read_options(RunConfig, values).get("data"))
-    files = write(source, Path(out).expanduser(), form, answer_modes[0])
+    files = write(source, Path(out).expanduser(), form, expansion)
     printing.written(files, "questions")
 
 
 def new(
     benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
-    folder: str = argument("DIR", "Folder of the data; empty or new."),
+    folder: str = argument("DIR", "Folder of the data; made if missing."),
 ) -> None:
     """Begin data of your own: a folder with two items and a commented manifest."""
-    from bench.data.start import copy_start
-
     name = resolve(benchmark)
-    for path in copy_start(name, folder):
+    source = get(name).metadata.samples.with_name("start")
+    if not source.is_dir():
+        raise BadInput(
+            f"new {benchmark}: has no rows to begin with; allowed: cbbq, mcbe; the notebook "
+            "curation/curate_nli.ipynb (`bench notebooks DIR`) begins a language pack"
+        )
+    for path in copy_files(as_path(folder), source):
         print(path)
     say(
         f"change the rows; dataset.toml explains each column. Then: bench data {name} --check "
@@ -61,10 +63,8 @@ def notebooks(
     folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
-    from bench.core.places import copy_notebooks
-    from bench.data.readers import as_path
-
-    for path in copy_notebooks(as_path(folder), [get(name).metadata.page for name in names()]):
+    pages = [get(name).metadata.page for name in names()]
+    for path in copy_files(as_path(folder), NOTEBOOKS, pages):
         print(path)
     say(f"open them by `jupyter lab {folder}`")
 
@@ -82,10 +82,13 @@ def build(
         "FILE", "File of captions, one per line, to make frames of; repeat for several.", []
     ),
     check: bool = switch("--check", "Only list wrong or odd entries of the packs."),
-    form: str = given("NAME", "Format of --check: table, csv or json.", "table", "--format"),
+    form: CheckFormat = given("NAME", "Of --check: table, csv or json.", "table", "--format"),
     **values: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
+    import pandas as pd
+
+    from bench.benchmarks.nli_coal import language_pack_audit
     from bench.benchmarks.nli_coal.build import build as write
     from bench.benchmarks.nli_coal.build import untrained
     from bench.benchmarks.nli_coal.extract import extract
@@ -101,8 +104,15 @@ def build(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
     folders = [folder.expanduser() for folder in pack]
+    if check and not folders:
+        raise BadInput("--check: is about language packs; give one as --pack DIR")
     if check:
-        _check_packs(folders, form)
+        tables = [language_pack_audit.check(folder) for folder in folders]
+        if len(tables) > 1:
+            named = zip(tables, folders, strict=True)
+            tables = [table.assign(pack=folder.name) for table, folder in named]
+        findings = pd.concat(tables)
+        printing.check("nli-coal", findings, form)
         return
     if not out:
         raise BadInput(
@@ -132,22 +142,6 @@ def build(
                 "labels of a trained model for them are left to chance; --ns-words trained takes "
                 "only trained words"
             )
-
-
-def _check_packs(folders: Sequence[Path], form: str) -> None:
-    import pandas as pd
-
-    from bench.benchmarks.nli_coal.language_pack_audit import check
-    from bench.cli import printing
-
-    if form not in (formats := ("table", "csv", "json")):
-        raise BadInput("--format: " + expected(form, formats, "format"))
-    if not folders:
-        raise BadInput("--check: is about language packs; give one as --pack DIR")
-    findings = pd.concat([check(folder).assign(pack=folder.name) for folder in folders])
-    if len(folders) == 1:
-        findings = findings.drop(columns="pack")
-    printing.check("nli-coal", findings, form)
 
 
 def train(

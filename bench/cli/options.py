@@ -6,7 +6,8 @@ of names are comma-separated; files and NAME=VALUE are repeated options.
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -14,34 +15,23 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config import Options, group_of, of_command
+from bench.config import Generation, Limits, Options, RunConfig, Where, group_of, of_command
 from bench.core.errors import BadInput
 
-# The options of `bench run` by their heading in the help, in its order.
-GROUPS: Mapping[str, Sequence[str]] = {
-    "Options": (
-        *("model", "as_model", "limit", "categories", "tasks", "read", "judge", "as_judge", "data"),
-        *("preset", "settings", "full", "format", "name", "out", "source"),
-    ),
-    "Cost estimate": ("dry_run", "price", "judge_price", "speed"),
-    "Prompt": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
-    "Generation": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
-    "Model loading": (
-        *("revision", "base", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
-        "resources",
-    ),
-    "Endpoints": (
-        *("keys", "request_fields", "concurrency", "timeout", "budget_requests", "budget_tokens"),
-    ),
+# Headings in the help.
+HEADINGS: Mapping[type[Options], str] = {
+    Where: "Execution",
+    Limits: "Endpoints",
+    Generation: "Generation",
 }
+# Formats of findings, and of scores and estimates.
+CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
+Format = StrEnum("Format", ["table", "csv", "json", "latex"])
 # Options that decide the requests of a batch.
-OF_REQUESTS = (
-    *("as_model", "as_judge", "limit", "categories", "tasks", "read", "data", "preset", "settings"),
-    *("prompts", "system", "template_arguments", "repeats", "seed", "max_new_tokens"),
-    *("thinking_tokens", "temperature", "top_p", "request_fields"),
-)
+OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
+OF_REQUESTS -= {"model", "judge", "name", "revision", "base", "label_names"}
 # Options that choose the questions of a benchmark.
-OF_QUESTIONS = ("limit", "categories", "data", "settings", "prompts")
+OF_QUESTIONS = {"limit", "categories", "data", "settings", "prompts"}
 
 
 def examples(*calls: str) -> str:
@@ -65,34 +55,55 @@ def switch(flag: str, help: str) -> Any:
 
 
 def with_options(
-    command: Callable[..., None],
-    model: type[Options],
-    names: Sequence[str] = (),
-    groups: Mapping[str, Sequence[str]] | None = None,
+    command: Callable[..., None], model: type[Options], names: Collection[str] = ()
 ) -> Callable[..., None]:
     """Give a command the options of a model in place of its `**values`.
 
     Args:
         names: only these options; default: all options that the command does not declare itself.
-        groups: options by their heading in the help, in its order; default: one group.
     """
-    own = [
-        parameter
-        for parameter in inspect.signature(command).parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD
-    ]
+    *own, _values = inspect.signature(command).parameters.values()
     declared = {parameter.name for parameter in own}
-    headings = {name: title for title, group in (groups or {}).items() for name in group}
-    options = [
-        _parameter(model, name, headings.get(name))
-        for name in model.described()
+    headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
+    if model is not RunConfig:
+        headings = {}
+    parameters = [
+        _parameter(name, model.flag(name), field, headings.get(name))
+        for name, field in model.described().items()
         if name not in declared and (not names or name in names)
     ]
-    order = {name: place for place, name in enumerate(headings)}
-    parameters = sorted([*own, *options], key=lambda parameter: order.get(parameter.name, -1))
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    # Arguments come first, and options with a heading last.
+    listed = sorted([*parameters, *own], key=lambda one: (one.kind, one.name in headings))
+    command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return command
+
+
+def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
+    """Return an option as a parameter for typer; its default is None, or False for a flag."""
+    extra, help = of_command(field), " ".join((field.description or "").split())
+    kind: Any = _type(field)[0]
+    if kind in (Mapping, Sequence):
+        kind = list[str]
+    elif kind not in (bool, int, float) or "|" in extra.get("metavar", ""):  # such as N|off
+        kind = str
+    default: Any = False if kind is bool else None
+    if field.is_required():
+        default = inspect.Parameter.empty
+    elif kind in (int, float, str) and "default:" not in help.lower():  # typer shows it then
+        default = field.default
+    usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
+    option = typer.Option(
+        *filter(None, [extra.get("alias"), flag]),
+        metavar=extra.get("metavar") or usual,
+        help=help,
+        show_default=default is not None and default is not False,
+        rich_help_panel=heading,
+    )
+    annotation: Any = Annotated[kind | None if default is None else kind, option]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,40 +119,6 @@ def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, An
                 options.setdefault(group, {})[name] = _value(part, name, value)
     config = model.of(options, command=True)
     return config.model_dump(include=set(options), exclude_unset=True)
-
-
-def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.Parameter:
-    """Return an option as a parameter for typer; its default is None, or False for a flag."""
-    field = model.described()[name]
-    kind, help = _kind(field), field.description or ""
-    default: Any = False if kind is bool else None
-    if field.is_required():
-        default = inspect.Parameter.empty
-    elif kind in (int, float, str) and "default:" not in help.lower():  # typer shows it then
-        default = field.default
-    usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
-    option = typer.Option(
-        *filter(None, [of_command(field).get("alias"), model.flag(name)]),
-        metavar=of_command(field).get("metavar") or usual,
-        help=help,
-        show_default=default is not None and default is not False,
-        rich_help_panel=heading,
-    )
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind | None if default is None else kind, option],
-    )
-
-
-def _kind(field: FieldInfo) -> Any:
-    """Return the type that typer parses: a number, a flag, a text, or several texts."""
-    kind, _ = _type(field)
-    if kind in (Mapping, Sequence):
-        return list[str]
-    is_text = "|" in of_command(field).get("metavar", "")  # N|off
-    return kind if kind in (bool, int, float) and not is_text else str
 
 
 def _type(field: FieldInfo) -> tuple[Any, list[Any]]:
@@ -161,12 +138,17 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
     kind, parameters = _type(field)
     if name == "system":
         return _system_text(given)
-    if name == "keys":
-        return _keys(given)
     if kind is Mapping:
         texts = ",".join(given).split(",") if parameters[1] is float else given
         read: Any = {str: str, float: _number}.get(parameters[1], _json)
-        values = pairs(texts, model.flag(name), of_command(field).get("metavar", "NAME=NUMBER"))
+        try:
+            values = pairs(texts, model.flag(name), of_command(field).get("metavar") or "NAME=N")
+        except BadInput:
+            if name != "keys":
+                raise
+            from bench.scorers.endpoint.keys import EXPECTED
+
+            raise BadInput(EXPECTED) from None  # a misspelt value can be a key
         return {key: read(value) for key, value in values.items()}
     if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas
         texts = [part.strip() for text in given for part in text.split(",") if part.strip()]
@@ -209,13 +191,3 @@ def _system_text(file: str) -> str:
     if not text:
         raise BadInput(f"--system {file}: is empty; leave the option out for no system message")
     return text
-
-
-def _keys(given: Sequence[str]) -> dict[str, str]:
-    """Read `HOST=NAME`; a misspelt value can be a key, so no message repeats it."""
-    from bench.scorers.endpoint.keys import EXPECTED
-
-    try:
-        return pairs(given, "--key")
-    except BadInput:
-        raise BadInput(EXPECTED) from None

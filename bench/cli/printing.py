@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from bench.data.dataset import own_prompts
 
 # Length of an example of a reply that we could not parse.
 MAX_REPLY_CHARS = 100
-# Costs without a price, and hours without a speed.
-UNKNOWN = "—"
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,11 +74,7 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
 
 
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
-    """Print the results of runs, and warnings to standard error.
-
-    For a person, the format `table` prints the most important sentences, or, with `full`, all
-    scores.
-    """
+    """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
     from rich.padding import Padding
 
     from bench.metrics.primary import warnings
@@ -98,13 +92,10 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     console, has_others = _console(), False
     for run in runs:
         scores, metadata = run.scores_beside(preset), run.metadata
-        has_others |= bool((scores.preset != scores.preset.iloc[0]).any())
-        parts = [f"{metadata['data']['name']}, {metadata['data']['version']}"]
-        parts += [
-            f"wording {metadata['asked']['prompts']}",
-            *([f"preset {preset}"] if preset else []),
-        ]
-        title = _safe("; ".join(parts))
+        has_others |= len(set(scores.preset)) > 1
+        source, wording = metadata["data"], f"wording {metadata['asked']['prompts']}"
+        scored = f"; preset {preset}" if preset else ""
+        title = _safe(f"{source['name']}, {source['version']}; {wording}{scored}")
         console.print(f"[bold]{_safe(run.label)}[/] on {run.benchmark}: {title}")
         if full:
             _print_scores(run, scores)
@@ -133,10 +124,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
 
 
 def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
-    """Write `n` sentences on a run, and one on unparsed replies, if there are many.
-
-    This sentence has an example of these replies, and a suggestion.
-    """
+    """Write `n` sentences on a run, and one with an example if many replies were not parsed."""
     from bench.metrics.primary import LOW_VALIDITY, summary
     from bench.tasks import answer_mode
     from bench.tasks.request import of_judge
@@ -169,6 +157,9 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
 
 
 def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
+    """Print a table by preset, without empty columns; numbers are aligned to the right."""
+    from rich.table import Table
+
     # Of categories we print only the primary metrics; the other formats have all numbers.
     primary_metrics = {primary.metric for primary in get(run.benchmark).metrics.primary_metrics}
     scores = scores[(scores.category == "all") | scores.metric.isin(primary_metrics)]
@@ -185,75 +176,41 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
             "baseline": part.baseline,
             "note": part.note.mask(is_same, "as above"),
         }
-        table = part[["category", "task", "metric", "score"]].assign(**columns)
-        _print_table(table, f"preset {preset}{suffix}")
+        texts = part[["category", "task", "metric", "score"]].assign(**columns)
+        texts = texts.map(lambda value: value if isinstance(value, str) else _number(value))
+        texts = texts.loc[:, (texts != "").any()]
+        title = f"preset {preset}{suffix}"
+        table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+        for name in texts:
+            is_text = name in ("category", "task", "metric", "note")
+            table.add_column(str(name), justify="left" if is_text else "right", overflow="fold")
+        for row in texts.itertuples(index=False):
+            table.add_row(*map(_safe, row), style="bold" if row[0] == "all" else "")
+        _console().print(table)
     _console().print(f"records: {_safe(run.folder)}", soft_wrap=True)
 
 
-def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
-    """Print a table without its empty columns; numbers are aligned to the right."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    texts = frame.map(lambda value: value if isinstance(value, str) else _number(value))
-    texts = texts.loc[:, (texts != "").any()]
-    for name in texts:
-        is_text = name in ("category", "task", "metric", "note", "model", "judge", "run", "asked")
-        table.add_column(str(name), justify="left" if is_text else "right", overflow="fold")
-    for row in texts.itertuples(index=False):
-        table.add_row(*map(_safe, row), style="bold" if row[0] == "all" else "")
-    _console().print(table)
-
-
 def estimates(given: "Sequence[Estimate]", format: str) -> None:
-    """Print the requests, tokens, costs and hours of one run by task, or of several by run."""
+    """Print the requests, tokens, costs and hours of runs; other formats have them by task."""
+    import pandas as pd
+
+    from bench.run import summed
+
     if format == "json":
         runs = [run.as_dict() for run in given]
         _print_json(runs[0] if len(runs) == 1 else runs)
-        return
-    import pandas as pd
-
-    from bench.run import money, summed
-
-    every, first = summed(given), given[0]
-    if format != "table":
+    elif format != "table":
         parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
-        _print_as(pd.concat(parts)[["benchmark", "model", *first.parts]], format)
-        return
-    names = ["task", "asked"]
-    lines: list[Any] = [(row.task, row.role, row) for row in first.parts.itertuples()]
-    if len(given) > 1:
-        names = ["run", "model", "judge"]
-        lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
-    if len(lines) > 1:
-        lines.append(("all", *[""] * (len(names) - 1), every.total))
-    rows = [
-        {
-            **dict(zip(names, texts, strict=True)),
-            "requests": f"{part.requests:,.0f}",
-            "recorded": f"{part.recorded:,.0f}",
-            "tokens read": _between(part.tokens_in_low, part.tokens_in_high),
-            "tokens written": _between(part.tokens_out_low, part.tokens_out_high),
-            "costs": _between(part.cost_low, part.cost_high, money),
-            "hours": _between(part.hours_low, part.hours_high, money),
-        }
-        for *texts, part in lines
-    ]
-    if len(given) == 1:
-        judged = f", judged by {first.judge}" if first.judge else ""
-        _console().print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
-    table = pd.DataFrame(rows)
-    unknown = [name for name in ("costs", "hours") if (table[name] == UNKNOWN).all()]
-    _print_table(table.drop(columns=unknown))
-    for note in every.notes:
-        _console().print(_safe(note))
-
-
-def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """Return a range, one number if both are equal, or a dash without numbers."""
-    if math.isnan(low):
-        return UNKNOWN
-    return form(low) if form(low) == form(high) else f"{form(low)} to {form(high)}"
+        _print_as(pd.concat(parts)[["benchmark", "model", *given[0].parts]], format)
+    else:
+        every = summed(given)
+        for run in given:
+            judged = f", judged by {run.judge}" if run.judge else ""
+            _show(f"{run.model} on {run.benchmark}{judged}: {run}")
+        if len(given) > 1:
+            _show(f"in all: {every}")
+        for note in every.notes:
+            _show(note)
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:

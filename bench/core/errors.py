@@ -90,6 +90,8 @@ def explained(error: Mapping[str, Any]) -> str:
     if kind in TYPES:
         return f"{quoted(value)} is not {TYPES[kind]}"
     message = message.removeprefix("Value error, ").replace("Input should be", "it has to be")
+    message = message.replace("greater than or equal to", "at least")
+    message = message.replace("less than or equal to", "at most").replace("greater than", "above")
     if kind == "value_error" and isinstance(value, Mapping):  # about several values together
         return message
     return f"{quoted(value)} is not allowed; {message}"

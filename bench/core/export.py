@@ -3,8 +3,7 @@
 import io
 import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
-from bench.core.files import atomic_path, explain_write_errors
+from bench.core.files import atomic_path, atomic_write
 from bench.core.numbers import half_up
 
 if TYPE_CHECKING:
@@ -29,19 +28,16 @@ MAX_CELLS = 2**31
 
 def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
     """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
-    with _file(folder / f"{name}.csv") as draft:
+    with atomic_path(folder / f"{name}.csv") as draft:
         draft.write_text(to_csv(frame), "utf-8", newline="")
-    with _file(folder / f"{name}.parquet") as draft:
-        _of_one_kind(frame).to_parquet(draft, index=False)
+    with atomic_path(folder / f"{name}.parquet") as draft:
+        # Parquet has one type per column: mixed ones become texts.
+        objects = frame.loc[:, frame.dtypes.map(pd.api.types.is_object_dtype)]
+        mixed = {name: str for name in objects if len(set(map(type, frame[name]))) > 1}
+        frame.astype(mixed).rename(columns=str).to_parquet(draft, index=False)
     long = ", longtable" if len(frame) > MAX_ROWS_OF_A_PAGE else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
-    with _file(folder / f"{name}.tex") as draft:
-        draft.write_text(head + to_latex(frame, bool(long)), "utf-8")
-
-
-def write_text(path: Path, content: str) -> None:
-    with _file(path) as draft:
-        draft.write_text(content, "utf-8")
+    atomic_write(folder / f"{name}.tex", head + to_latex(frame, bool(long)))
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -62,8 +58,9 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
+    frame = _texts(frame, lambda text: plain(" ".join(text.splitlines())))
     with pd.option_context("styler.render.max_elements", MAX_CELLS):
-        text: str = _texts(frame, _one_line).to_latex(
+        text: str = frame.to_latex(
             index=False,
             escape=True,
             float_format=lambda number: str(half_up(number, 3)),
@@ -75,20 +72,12 @@ def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
     return re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)
 
 
-def _one_line(text: str) -> str:
-    return plain(" ".join(text.splitlines()))
-
-
 def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """Apply `change` to all texts of a table, names of columns among them."""
-    changed = {
-        name: column.map(lambda value: change(value) if isinstance(value, str) else value)
-        for name, column in frame.items()
-        if not pd.api.types.is_numeric_dtype(column.dtype)
-    }
-    return frame.assign(**{str(name): column for name, column in changed.items()}).rename(
-        columns=lambda name: change(str(name))
-    )
+    frame = frame.copy()
+    for name in frame.select_dtypes(exclude="number"):
+        frame[name] = frame[name].map(lambda cell: change(cell) if isinstance(cell, str) else cell)
+    return frame.rename(columns=lambda name: change(str(name)))
 
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
@@ -106,13 +95,13 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     ground = PIL.Image.new("RGBA", picture.size, "white")
     description = PIL.PngImagePlugin.PngInfo()
     description.add_text("Description", str(fig.get_label()))
-    with _file(folder / f"{name}.png") as draft:
+    with atomic_path(folder / f"{name}.png") as draft:
         PIL.Image.alpha_composite(ground, picture).save(
             draft, format="png", dpi=picture.info["dpi"], pnginfo=description
         )
     for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         words = {"Title": str(fig.get_label()), date: None}
-        with _file(folder / f"{name}.{kind}") as draft:
+        with atomic_path(folder / f"{name}.{kind}") as draft:
             fig.savefig(draft, format=kind, facecolor="white", metadata=words, bbox_inches=box)
     return png
 
@@ -149,19 +138,3 @@ def _lay_out(fig: "Figure") -> "Bbox | None":
     if mpl.rcParams["savefig.bbox"] != "tight":
         return None
     return fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
-
-
-@contextmanager
-def _file(path: Path) -> Iterator[Path]:
-    with explain_write_errors(path), atomic_path(path) as draft:
-        yield draft
-
-
-def _of_one_kind(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make columns of mixed types text, because Parquet has one type per column."""
-    mixed = {
-        name: column.map(str)
-        for name, column in frame.items()
-        if column.dtype == object and len({type(value) for value in column}) > 1
-    }
-    return frame.assign(**{str(name): column for name, column in mixed.items()}).rename(columns=str)

@@ -38,22 +38,35 @@ def file_name_error(name: str) -> str:
 
 
 @contextmanager
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Explain errors of the system in the block: `path` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunFailed(
+            f"{path}: cannot be written ({reason}); once that is mended, {CONTINUES}"
+        ) from error
+
+
+@contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield an empty draft that replaces `path` if this block succeeds.
 
-    We also remove the drafts of killed processes in this folder.
+    We also remove the drafts of killed processes in this folder, and explain errors of the disk.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
-    try:
-        with _locked(draft):
-            _remove_unlocked(path.parent)
-            yield draft
-            with draft.open("rb+") as stream:
-                os.fsync(stream.fileno())  # else the file may be empty after a power cut
-            os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with explain_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with _locked(draft):
+                _remove_unlocked(path.parent)
+                yield draft
+                with draft.open("rb+") as stream:
+                    os.fsync(stream.fileno())  # else the file may be empty after a power cut
+                os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -71,26 +84,13 @@ def _locked(draft: Path) -> Iterator[None]:
 
 def _remove_unlocked(folder: Path) -> None:
     """Remove the drafts in a folder that no process is writing."""
-    for name in os.listdir(folder) if fcntl else ():
-        if name.startswith(DRAFT):
-            with suppress(OSError), open(folder / name, "rb+") as stream:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(stream.name)
+    for draft in folder.glob(f"{DRAFT}*") if fcntl else ():
+        with suppress(OSError), draft.open("rb+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.unlink()
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write a UTF-8 file atomically, with its line ends as they are."""
+    """Write a UTF-8 file atomically, with its line ends as they are; see `atomic_path`."""
     with atomic_path(path) as draft:
         draft.write_text(text, "utf-8", newline="\n")
-
-
-@contextmanager
-def explain_write_errors(path: Path) -> Iterator[None]:
-    """Explain errors of the system in the block: `path` cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        raise RunFailed(
-            f"{path}: cannot be written ({reason}); once that is mended, {CONTINUES}"
-        ) from error

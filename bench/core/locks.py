@@ -27,13 +27,8 @@ class Held(Exception):
 def lock(path: Path, waiting: str = "") -> Iterator[None]:
     """Hold the lock of the file `path` until this block ends or this process dies.
 
-    Args:
-        waiting: wait for another process that holds it, and report this activity, for example
-            "making this report".
-
-    Raises:
-        Held: another process holds it, and `waiting` is empty.
-        OSError: the file cannot be written.
+    If another process holds it, we raise `Held`, or wait and report its activity `waiting`, for
+    example "making this report".
     """
     held: BaseFileLock = FileLock(path)
     try:

@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bench.core.errors import BadInput
@@ -13,7 +14,7 @@ PACKAGE = Path(__file__).parents[1]
 SHIPPED = PACKAGE / "shipped"
 _HOME = SHIPPED if SHIPPED.is_dir() else PACKAGE.parent
 NOTEBOOKS = _HOME / "notebooks"
-# Kinds of files in the folder of notebooks.
+# Kinds of files that the package copies to users.
 KINDS = (".ipynb", ".py", ".toml", ".csv", ".tsv", ".txt")
 DEMO = _HOME / "reports" / "demo.yml"
 
@@ -31,37 +32,27 @@ def report_folder(name: str, out: str | Path | None) -> Path:
     return Path(out).resolve() if out else reports() / name
 
 
-def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the package's notebooks, and the files beside them, for JupyterLab.
-
-    Args:
-        more: notebooks of other packages.
-    """
-    contents = {folder / source.name: source.read_text("utf-8") for source in more}
+def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Path]:
+    """Copy the files in a folder of the package, and `more`; overwrite no file that differs."""
+    contents = {folder / file.name: file.read_text("utf-8") for file in more}
     contents |= {
-        folder / source.relative_to(NOTEBOOKS): source.read_text("utf-8")
-        for source in sorted(NOTEBOOKS.rglob("*"))
-        if source.suffix in KINDS and not source.parent.name.startswith(".")
+        folder / file.relative_to(source): file.read_text("utf-8")
+        for file in sorted(source.rglob("*"))
+        if file.suffix in KINDS and not file.parent.name.startswith(".")
     }
     for path, content in contents.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
             raise BadInput(
                 f"{path}: is there already, and differs; give another folder, or move the file away"
             )
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, content)
-    except OSError as error:
-        why = error.strerror or error
-        raise BadInput(f"{folder}: cannot be written ({why}); give another folder") from error
+    for path, content in contents.items():
+        atomic_write(path, content)
     return list(contents)
 
 
 def _is_checkout(folder: Path) -> bool:
-    try:
+    # The file is missing, or another project's.
+    with suppress(OSError, ValueError, LookupError, TypeError):
         content = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    except (OSError, ValueError):  # missing, or another project's damaged file
-        return False
-    project = content.get("project")
-    return isinstance(project, dict) and project.get("name") == "bias-workbench"
+        return bool(content["project"]["name"] == "bias-workbench")
+    return False

@@ -24,26 +24,17 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 class Ended(KeyboardInterrupt):
-    """A signal arrived.
-
-    This is a subclass, because Python ends by SIGINT after KeyboardInterrupt itself in `exec`.
-    """
+    """A signal arrived; Python ends by SIGINT after KeyboardInterrupt itself in `exec`."""
 
 
 class Ending:
-    """The effect of the first signal on this process.
+    """The effect of the first signal: we print `line`, with the signal in place of `{}`.
 
-    Args:
-        line: a line for standard error, with `{}` in place of the signal; we suppress all later
-            output there.
-
-    Attributes:
-        status: 128 and the number of the signal; 0 before one arrives.
+    `status` is then 128 and the number of the signal; before it is 0.
     """
 
     def __init__(self, line: str) -> None:
-        self.status = 0
-        self._line = line
+        self.status, self._line = 0, line
 
     def listen(self) -> None:
         """Raise KeyboardInterrupt in the main thread when a signal arrives."""

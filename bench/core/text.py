@@ -16,13 +16,6 @@ INVISIBLE = re.compile(
 )
 # Keeps Jupyter and browsers from setting $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
-# Headings of columns with a code as name.
-HEADINGS = {
-    "p_adjusted": "adjusted p",
-    "p_holm": "adjusted p",
-    "p_items": "p over items",
-    "per_doubling": "change per doubling",
-}
 
 
 def reveal_invisible(text: object) -> str:
@@ -92,7 +85,7 @@ def as_json(document: str) -> str:
 
 
 def column(name: str) -> str:
-    return HEADINGS.get(name) or name.replace("_", " ")
+    return name.replace("_", " ")
 
 
 def sentences(parts: Iterable[str]) -> str:

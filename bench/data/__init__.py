@@ -57,22 +57,17 @@ class Source:
     @property
     def sha256(self) -> str:
         """SHA-256 of the names and bytes of the files that are read, and of how they are read."""
-        digest = hashlib.sha256()
+        digest, home = hashlib.sha256(), dataset.home(self.folder)
         files = get(self.benchmark).files(self.folder)
         for path in sorted({path for paths in files.values() for path in paths}):
             state = path.stat()
             content = _file_hash(path, state.st_mtime_ns, state.st_size)
-            digest.update(
-                path.relative_to(dataset.home(self.folder)).as_posix().encode() + b"\0" + content
-            )
+            digest.update(path.relative_to(home).as_posix().encode() + b"\0" + content)
         # The categories of a manifest change the tasks and answers of rows.
         categories = sorted(dataset.read_manifest(self.folder).categories.items())
-        for name, category in categories:
-            if not category.groups:
-                digest.update(f"\0{name} without groups".encode())
-        for name, category in categories:
-            if category.target:
-                digest.update(f"\0{name} target {category.target}".encode())
+        marks = [f"{name} without groups" for name, one in categories if not one.groups]
+        marks += [f"{name} target {one.target}" for name, one in categories if one.target]
+        digest.update("".join(f"\0{mark}" for mark in marks).encode())
         return digest.hexdigest()
 
     @property
@@ -86,10 +81,7 @@ class Source:
 
 
 class SettingEffect(NamedTuple):
-    """The number of rows that a setting changes or excludes, or would if it was chosen.
-
-    `task` is empty for all tasks. `what` is a clause that follows the number and a colon.
-    """
+    """The number of rows that a setting changes or excludes; `task` is empty for all tasks."""
 
     category: str
     task: str
@@ -130,12 +122,11 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
         return _source(benchmark, get(benchmark).metadata.samples, FOUND_SAMPLES)
     if folder and folder != RELEASED:
         return _source(benchmark, as_path(folder), FOUND_GIVEN)
-    if os.environ.get(ENVIRONMENT):
-        parent = as_path(os.environ[ENVIRONMENT])
-        if not parent.is_dir():
+    if parent := os.environ.get(ENVIRONMENT):
+        if not as_path(parent).is_dir():
             raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
-        if (parent / benchmark).is_dir():
-            return _source(benchmark, parent / benchmark, f"${ENVIRONMENT}")
+        if (as_path(parent) / benchmark).is_dir():
+            return _source(benchmark, as_path(parent) / benchmark, f"${ENVIRONMENT}")
     # `bench fetch` of 0.2 could bring only prompts, without a manifest.
     if (user_folder() / benchmark / MANIFEST).is_file():
         return _source(benchmark, user_folder() / benchmark, "user data folder")
@@ -150,22 +141,16 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
 def find_all(
     benchmarks: Sequence[str] = (), data: Mapping[str, str] | str = ""
 ) -> dict[str, Source]:
-    """Find the data of several benchmarks, by their names.
+    """Find the data of several benchmarks (default: all) by their names.
 
     Args:
-        benchmarks: their names; default: all.
         data: the folder of each benchmark, or `samples` for all; `find` looks for the others.
-
-    Raises:
-        BadInput: an unknown benchmark, one with a folder in `data` that is not among `benchmarks`,
-            or data that are missing.
     """
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
     given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
     folders = {resolve(name): folder for name, folder in given.items()}
-    for name in folders:
-        if name not in wanted:
-            raise BadInput(expected(name, wanted, "benchmark with a folder of data,"))
+    if unknown := folders.keys() - set(wanted):
+        raise BadInput(expected(min(unknown), wanted, "benchmark with a folder of data,"))
     return {name: find(name, folders.get(name)) for name in wanted}
 
 
@@ -201,11 +186,7 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
 def with_defaults(
     allowed: Mapping[str, tuple[str, ...]], settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """Add defaults to some settings of a loader: the first allowed value of each setting.
-
-    Raises:
-        BadInput: there is no such setting, or it cannot have such a value.
-    """
+    """Check settings of a loader, and add defaults: the first allowed value of each setting."""
     for name, value in settings.items():
         if name not in allowed:
             raise BadInput(expected(name, allowed, "setting"))

@@ -223,21 +223,15 @@ def manifest_tables(manifest: Manifest) -> dict[str, Any]:
 
 def own_prompts(folder: Path) -> Path | None:
     """Return the file of a data set's own prompts, if it has one."""
-    folder = home(folder)
-    path = folder / PROMPTS_FILE
-    if not path.exists() or not (folder / MANIFEST).is_file():
-        return None
-    return None if FETCHED in read_toml(folder / MANIFEST) else path
+    manifest, path = home(folder) / MANIFEST, home(folder) / PROMPTS_FILE
+    has_both = path.exists() and manifest.is_file()
+    return path if has_both and FETCHED not in read_toml(manifest) else None
 
 
 def unknown_category(
     place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """Say that the category of the data in `place` is unknown, and how to add it to the manifest.
-
-    Args:
-        remedy: another one, after a comma.
-    """
+    """Say that a category of the data in `place` is unknown, and how to add it to the manifest."""
     known = list(known)
     if error := category_name_error(name):
         return f"{place}: {quoted(name)} cannot be a category's name: {error}"
@@ -298,19 +292,18 @@ _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
 
 
 def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
-    """Use the names of categories in the description of a data set from now on.
+    """Use the names of categories in the data's part of a `run.json` from now on.
 
-    The description is the data's part of `run.json`, with `labels` by category and language and
-    `language`. We skip labels that pictures cannot show, because runs can come from anywhere.
+    We skip labels that pictures cannot show, because runs can come from anywhere.
     """
     codes = [code.strip() for code in description["language"].split(",")]
-    names = {}
+    names = dict(_own_names.get())
     for category, table in description["labels"].items():
         labels = {code: label for code, label in table.items() if is_label(label)}
         native = next((labels[code] for code in codes if code in labels and code != "en"), "")
         if "en" in labels:
             names[benchmark, category] = CategoryName(native, labels["en"])
-    _own_names.set({**_own_names.get(), **names})
+    _own_names.set(names)
 
 
 def category_name(benchmark: str, category: str) -> CategoryName:

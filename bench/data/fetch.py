@@ -67,8 +67,8 @@ def git_blob_id(path: Path) -> str:
 
 def released_ids(name: str) -> dict[str, str]:
     """Return the git ids of released files by path, from a table of `checksums.toml`."""
-    tables: dict[str, dict[str, str]] = tomllib.loads(CHECKSUMS.read_text("utf-8"))
-    return tables.get(name, {})
+    ids: dict[str, str] = tomllib.loads(CHECKSUMS.read_text("utf-8")).get(name, {})
+    return ids
 
 
 def fetch(benchmark: str, source: str | Path | None = None) -> Source:
@@ -111,18 +111,14 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         folder.mkdir()
         unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
-    if root is None:
+    tables = _tables(own, root) if root else {}
+    if not root or not tables:
         raise BadInput(
-            f"{copy.path}: holds no data of {metadata.title}; expected {metadata.layout}"
+            f"{copy.path}: holds no data of {metadata.title}; expected {metadata.layout}, of the "
+            f"categories {', '.join(metadata.categories)} or of ones with a table "
+            f"[categories.NAME] in {MANIFEST}"
         )
     is_rewritten = root == work / "rewritten"
-    tables = _tables(own, root)
-    if not tables:
-        raise BadInput(
-            f"{copy.path}: holds rows of {metadata.title}, but none of its categories "
-            f"{', '.join(metadata.categories)}; a new one needs a table [categories.NAME] in "
-            f"{MANIFEST}"
-        )
     top = folder if is_rewritten else root
     texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
     for name, path in (tables | texts).items():
@@ -180,18 +176,16 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
 
 
 def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
-    """Find the folder in a copy that the loader reads; None if there is none.
-
-    If rows are in tables of other names, we write them to `rewritten` as the loader's files.
-    """
-    own = get(benchmark)
+    """Find the folder in a copy that the loader reads, or rewrite tables of other names there."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
     unknown = None
-    try:
-        if root := next((path for path in (folder, *inside) if own.files(path)), None):
-            return root
-    except BadInput as error:  # a table of any name, which may have a column `category`
-        unknown = error
+    for path in (folder, *inside):
+        try:
+            if get(benchmark).files(path):
+                return path
+        except BadInput as error:  # a table of any name, which may have a column `category`
+            unknown = error
+            break
     if hub_tables.rewrite(benchmark, folder, rewritten):
         return rewritten
     if unknown:
@@ -301,12 +295,10 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a .zip or .tar.gz; no member is written outside the folder."""
-    name = archive.name.lower()
-    if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
-        problem = "is not read" if archive.is_file() else "no such file or folder"
-        raise BadInput(f"{archive}: {problem}; --from wants a folder, a .tar.gz or a .zip")
+    if not archive.is_file():
+        raise BadInput(f"{archive}: no such file or folder; give a folder, a .tar.gz or a .zip")
     try:
-        if name.endswith(".zip"):
+        if archive.suffix.lower() == ".zip":
             shutil.unpack_archive(archive, into, "zip")
         else:
             shutil.unpack_archive(archive, into, "gztar", filter="data")
@@ -314,7 +306,7 @@ def unpack(archive: Path, into: Path) -> None:
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
         raise BadInput(
-            f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete"
+            f"{archive}: cannot be unpacked ({error}); it is damaged, or no .tar.gz or .zip"
         ) from None
 
 
@@ -324,11 +316,7 @@ def unpack(archive: Path, into: Path) -> None:
 def _install_prompts(
     official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
-    """Put prompts next to the data: the data set's own, or official ones of the copy or release.
-
-    Returns:
-        The version of official prompts, "" for none, and a sentence about them.
-    """
+    """Put a data set's own or official prompts next to it; return their version and a sentence."""
     place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
         version = read_toml(own).get("version", "")

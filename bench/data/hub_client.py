@@ -21,12 +21,7 @@ def quiet() -> None:
 
 
 def explain(error: BaseException, repository: str, revision: str | None = None) -> str:
-    """Say why a repository could not be downloaded from the Hub, with a remedy.
-
-    Args:
-        repository: its name, which begins with `datasets/` for a data set.
-        revision: the requested one.
-    """
+    """Say why a repository, for example `datasets/NAME`, could not be downloaded, with a remedy."""
     hub, prefix = constants.ENDPOINT, ""
     if isinstance(error, errors.GatedRepoError):
         return (

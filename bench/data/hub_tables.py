@@ -27,13 +27,10 @@ def is_table(name: str) -> bool:
 
 
 def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
-    """Write the rows of all tables below a folder as files that the loader finds.
+    """Write the rows of all tables below a folder as files that the loader finds, if there are any.
 
     The category of a row is in its column `category`, or it is the name of its file or folder, as
     for a configuration of the Hub.
-
-    Returns:
-        Whether there were any rows with the benchmark's columns.
     """
     metadata = get(benchmark).metadata
     columns, place_of_rows = metadata.release.row_columns, metadata.release.place_of_rows

@@ -54,9 +54,9 @@ def as_path(text: str | Path) -> Path:
         path = Path(text).expanduser()
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             path.lstat()
+        return path
     except (ValueError, RuntimeError, OSError) as error:  # such as a name that is too long
-        raise BadInput(f"{str(text)[:200]}: is not a path ({error})") from None
-    return path
+        raise BadInput(f"{quoted(str(text))}: is not a path ({error})") from None
 
 
 @contextmanager
@@ -145,22 +145,18 @@ def read_table(
         text = _decode(path, raw, encoding, advice)
         is_json = text.lstrip()[:1] in ("[", "{")
         records = _json(path, text) if is_json else _csv(path, text, columns, replies)
-    blank = [not any(str(cell or "").strip() for cell in record) for record in records]
-    if all(blank):
+    numbered = enumerate(records)
+    filled = [(k, one) for k, one in numbered if any(str(cell or "").strip() for cell in one)]
+    if not filled:
         wanted = f"expected a header with the columns {', '.join(columns)}"
         raise BadInput(f"{path}: is empty; {wanted}")
-    top = blank.index(False)
-    header = [str(name or "").strip() for name in records[top]]
+    top, header = filled[0][0], [str(name or "").strip() for name in filled[0][1]]
     check_header(path, header, columns, more)
     needed = {*columns, *more}
-    rows = [
-        _row(path, k - top, header, records[k], needed)
-        for k in range(top + 1, len(records))
-        if not blank[k]
-    ]
-    wrong = next((row for row in rows if row.problem), None)
-    if wrong is not None and not wrong_rows:
-        raise BadInput(f"{path}, row {wrong.number}: {wrong.problem}")
+    rows = [_row(path, k - top, header, record, needed) for k, record in filled[1:]]
+    for row in rows:
+        if row.problem and not wrong_rows:
+            raise BadInput(f"{path}, row {row.number}: {row.problem}")
     return rows
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from bench import __version__
 from bench.benchmarks import get
-from bench.core import export
 from bench.core.cells import to_number
+from bench.core.files import atomic_write
 from bench.data import by_id
 from bench.export import model_id, primary_scores, release
 from bench.metrics.table import ALL
@@ -71,8 +71,8 @@ def write(run: Run, out: Path) -> list[Path]:
             "total_rows": len(lines),
         },
     }
-    export.write_text(out / samples, text)
-    export.write_text(out / place / f"{name}.json", _json(content, indent=2) + "\n")
+    atomic_write(out / samples, text)
+    atomic_write(out / place / f"{name}.json", _json(content, indent=2) + "\n")
     return [out / place / f"{name}.json", out / samples]
 
 

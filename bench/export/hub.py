@@ -12,8 +12,8 @@ from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from bench import __version__
 from bench.benchmarks import get
-from bench.core import export
 from bench.core.errors import BadInput
+from bench.core.files import atomic_write
 from bench.core.numbers import decimals
 from bench.export import OURS, model_id, primary_scores, release
 from bench.metrics.table import ALL, join_notes
@@ -71,5 +71,5 @@ def write(run: Run, out: Path) -> list[Path]:
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
     name = f"{run.benchmark}-{run.metadata['identity']}.yaml"
     path = out.joinpath(*model.split("/"), ".eval_results", name)
-    export.write_text(path, text)
+    atomic_write(path, text)
     return [path]

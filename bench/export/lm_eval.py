@@ -22,8 +22,8 @@ from bench.benchmarks.cbbq.outcomes import SUMS
 from bench.benchmarks.cbbq.requests import LETTERS, parse
 from bench.benchmarks.cbbq.scenes import scenes as sampled_scenes
 from bench.config import RunConfig
-from bench.core import export
 from bench.core.errors import BadInput
+from bench.core.files import atomic_write
 from bench.metrics.table import ALL
 from bench.run.plan import Plan
 
@@ -115,7 +115,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             **described, task=task, output_type=output_type, options=settings, read=read
         )
     for name, text in files.items():
-        export.write_text(out / name, text)
+        atomic_write(out / name, text)
     return [out / name for name in files]
 
 

@@ -166,14 +166,13 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     is_less_readable = (holm(table.p_readable.to_numpy(float)) < 1 - LEVEL) & (
         table.readable_first != table.readable_second
     )
-    verdicts = [
-        (~is_shown & is_less_readable, LESS_READABLE),
-        (table.p_adjusted.isna(), UNDEFINED),
-        (~is_shown, NOT_SHOWN),
-        (table.by_letters, BY_LETTERS),
-        (table.by_unread, LESS_READABLE),
-    ]
-    table["verdict"] = np.select(*zip(*verdicts, strict=True), default=DIFFERENT)
+    # The last reason that applies counts.
+    table["verdict"] = DIFFERENT
+    table.loc[table.by_unread, "verdict"] = LESS_READABLE
+    table.loc[table.by_letters, "verdict"] = BY_LETTERS
+    table.loc[~is_shown, "verdict"] = NOT_SHOWN
+    table.loc[table.p_adjusted.isna(), "verdict"] = UNDEFINED
+    table.loc[~is_shown & is_less_readable, "verdict"] = LESS_READABLE
     return table[COLUMNS]
 
 
@@ -205,7 +204,7 @@ def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
     )
 
 
-def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[str, Row]) -> pd.DataFrame:
+def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> pd.DataFrame:
     """Test each two models, in the score and in their readable shares.
 
     Args:

@@ -21,10 +21,8 @@ LOW_VALIDITY = 0.9
 # Below this share, a score could be nearly anything, so we name no model for it (our threshold).
 HALF = 0.5
 # The title and the finding of a score over tasks, if models were not asked the same tasks.
-COMMON = {
-    "title": "Tasks that all models were asked",
-    "finding": "scored {value} of 100 over the tasks that all models here were asked",
-}
+COMMON_TITLE = "Tasks that all models were asked"
+COMMON_FINDING = "scored {value} of 100 over the tasks that all models here were asked"
 # Names of metrics that are no English words, and of metrics with this prefix, such as fn_fs.
 MEASURES = {
     "s_amb": "stereotyped (ambiguous)",
@@ -177,7 +175,9 @@ def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]
     if len(set(of_tasks.groupby("model").task.agg(frozenset))) > 1:
         names = set(scores.metric)
         lines = [
-            line._replace(metric=line.common, **COMMON) if line.common in names else line
+            line._replace(metric=line.common, title=COMMON_TITLE, finding=COMMON_FINDING)
+            if line.common in names
+            else line
             for line in lines
         ]
     return [line for line in lines if len(primary_rows(scores, line))]

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,3 +177,14 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
     """Read the metric cards of a module from the cards.csv next to it."""
     with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
         return tuple(Card(**row) for row in csv.DictReader(file))
+
+
+def read_primary_metrics(module_file: str) -> tuple[PrimaryMetric, ...]:
+    """Read the primary metrics of a module from the primary_metrics.toml next to it."""
+    tables = tomllib.loads(Path(module_file).with_name("primary_metrics.toml").read_text("utf-8"))
+    rows = [{**tables.get("defaults", {}), **row} for row in tables["metrics"]]
+    lists = ("limits", "tasks")
+    return tuple(
+        PrimaryMetric(**{**row, **{name: tuple(row[name]) for name in lists if name in row}})
+        for row in rows
+    )

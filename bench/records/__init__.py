@@ -22,13 +22,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
-from bench.core.errors import BadInput, explained
+from bench.core.errors import BadInput
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.records.run_json import RunJson
+from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
     [
@@ -59,6 +58,8 @@ LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
 KEYS = ["task", "item_id", "request", "repeat"]
 RUN_JSON = "run.json"
 ITEMS = "items.parquet"
+# Key of `run.json` with the hash of the other keys.
+HASH = "hash"
 SCORES = "scores.json"
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
@@ -70,10 +71,9 @@ OPENED_RUNS = "BENCH_OPENED_RUNS"
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[str]:
-    """Lock the folder of a run for writing until the block ends or this process dies.
+    """Lock the folder of a run for writing; yield the reason why this is not possible, or "".
 
-    This yields the reason why this process may not write there, or "". We remove the folder again
-    if no run began in it.
+    We remove the folder again if no run began in it.
     """
     refusal = ""
     with ExitStack() as stack:
@@ -102,39 +102,37 @@ def note_opened(folder: Path) -> None:
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
-    write_json(folder / RUN_JSON, metadata)
+    """Write `run.json` with a hash of its content, by which we notice changes."""
+    write_json(folder / RUN_JSON, {**metadata, HASH: digest(metadata)})
 
 
 def write_json(path: Path, content: Any) -> None:
-    with explain_write_errors(path):
-        atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; raise `BadInput` if it is missing, or has a value that is not allowed."""
+    """Read `run.json`; raise `BadInput` if it is missing, damaged or changed."""
     path = folder / RUN_JSON
     try:
-        content = path.read_bytes()
-        metadata: dict[str, Any] = json.loads(content, parse_constant=_refuse_constant)
-        RunJson.model_validate_json(content)
+        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
+        # Runs before version 0.3 have no hash.
+        hash = metadata.pop(HASH, "") or digest(metadata)
+        is_whole = hash == digest(metadata) and identity == metadata["identity"]
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        problem = f"key `{key}`: {explained(first)}" if key else explained(first)
-        raise BadInput(
-            f"{path}: {problem}; put back the file that `bench run` wrote, or give another --out"
-        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
+    except (KeyError, TypeError):
+        is_whole = False
+    if not is_whole:
+        raise BadInput(
+            f"{path}: was changed or damaged; put back the file that `bench run` wrote, or give "
+            "another --out"
+        )
     return metadata
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
@@ -163,11 +161,7 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read the answers of a run in the order of the plan; raise `BadInput` for a damaged file.
-
-    Args:
-        prompts: whether to read `prompt` and `prompt_hash` too, most of a run's size.
-    """
+    """Read the answers of a run in the order of the plan; prompts are most of its size."""
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
@@ -201,10 +195,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def reopen(folder: Path) -> pd.DataFrame:
-    """Prepare `answers.jsonl` for more answers; return the recorded answers, without prompts.
-
-    We move damaged records aside. The caller has to lock this folder.
-    """
+    """Prepare `answers.jsonl` for more answers, and return the recorded ones without prompts."""
     path = folder / ANSWERS
     if not path.exists():
         try:
@@ -216,9 +207,7 @@ def reopen(folder: Path) -> pd.DataFrame:
                     os.replace(damaged, f"{damaged}.damaged")
                 say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
         lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
-        with explain_write_errors(path):
-            path.parent.mkdir(exist_ok=True)
-            atomic_write(path, "".join(lines))
+        atomic_write(path, "".join(lines))
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
     return answers
@@ -296,7 +285,7 @@ def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, A
     path = folder / name
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-    with explain_write_errors(path), atomic_path(path) as draft:
+    with atomic_path(path) as draft:
         draft.write_bytes(buffer.getvalue())
     sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
     metadata["files"] = {**metadata.get("files", {}), name: sha256}

@@ -26,7 +26,7 @@ from bench.core.errors import (
     expected,
     quoted,
 )
-from bench.core.files import atomic_path, explain_write_errors
+from bench.core.files import atomic_path
 from bench.report import fingerprint
 
 CELL_TIMEOUT = 3600  # seconds
@@ -121,7 +121,7 @@ def run_notebook(
     running. Return the reason why this notebook did not run to its end; None if it did.
     """
     trouble = None
-    with explain_write_errors(target), atomic_path(target) as draft:
+    with atomic_path(target) as draft:
         run_sync(kernel.prepare)(target.resolve())
         try:
             papermill.execute_notebook(

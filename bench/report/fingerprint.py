@@ -9,7 +9,7 @@ from typing import Any
 from bench import __version__, data, records, scorers
 from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.report.study import Study
 from bench.run.cache import code_hash, hash_files
 from bench.scorers.base import digest
@@ -137,8 +137,7 @@ def _read(path: Path) -> Fingerprint:
 
 
 def _write(path: Path, now: Mapping[str, Any]) -> None:
-    with explain_write_errors(path):
-        atomic_write(path, json.dumps(now, indent=2) + "\n")
+    atomic_write(path, json.dumps(now, indent=2) + "\n")
 
 
 def _of_run(folder: Path) -> str:

@@ -18,6 +18,7 @@ from bench.benchmarks import get
 from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.errors import NoRuns, plain
+from bench.core.files import atomic_write
 from bench.core.text import column
 from bench.metrics.primary import short_title, warnings
 from bench.report import items, overview
@@ -185,7 +186,7 @@ def write(
 
     def render(file: str, template: str, **values: Any) -> Path:
         values |= {"plan": plan, "pages": pages, "version": __version__}
-        export.write_text(folder / file, _environment().get_template(template).render(**values))
+        atomic_write(folder / file, _environment().get_template(template).render(**values))
         return folder / file
 
     for page in notebooks:
@@ -344,10 +345,10 @@ def _write_downloads(
     tables = folder / "tables" / "index"
     export.write_table(primary_metrics, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
-    export.write_text(tables / "at_a_glance.tex", latex)
+    atomic_write(tables / "at_a_glance.tex", latex)
     lines = [list(map(str, glance)), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
     cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
     markdown = "".join(f"| {line} |\n" for line in cells)
-    export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
+    atomic_write(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
     papers = [get(name).metadata.paper for name in benchmarks]
-    export.write_text(folder / "references.bib", _bibtex(papers))
+    atomic_write(folder / "references.bib", _bibtex(papers))

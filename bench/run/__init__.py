@@ -26,12 +26,11 @@ from bench.metrics.primary import primary_metrics, primary_rows, prompt_language
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
-from bench.run.costs import Estimate, estimate, money, summed
+from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import Lazy, execute_requests
 from bench.run.plan import Plan
 from bench.run.respondents import options_of, respondents
 from bench.run.results import (
-    PRESETS,
     Run,
     all_items,
     labels,
@@ -45,7 +44,6 @@ from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
 
 __all__ = [
-    "PRESETS",
     "Estimate",
     "Run",
     "all_items",
@@ -54,7 +52,6 @@ __all__ = [
     "evaluate_all",
     "known_bias",
     "labels",
-    "money",
     "most_biased_first",
     "repeat",
     "score",
@@ -198,9 +195,8 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
             f"{run.folder}: ran code that came with its model; if you trust it, add "
             "--trust-remote-code"
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    recorded = repeating.options(run.metadata)
-    given = {**recorded, **given}
+    given = repeating.options(run.metadata)
+    given |= {name: value for name, value in options.items() if value is not None}
     if resolve(given["benchmark"]) != run.benchmark:
         raise BadInput(
             f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"
@@ -212,8 +208,8 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
     again = evaluate(**{**given, "out": folder, "like": run})
     if records.count(run.folder):
-        difference = repeating.difference(run.records, again.records)
-        say(f"{folder}: compared with {run.folder}, {difference}")
+        result = repeating.difference(run.records, again.records)
+        say(f"{folder}: compared with {run.folder}, {result}")
     return again
 
 
@@ -279,7 +275,5 @@ def known_bias(
         if own.empty and (lines := primary_metrics(scores, benchmark)):
             task, metric, *_ = lines[0]
             own = primary_rows(scores, lines[0])
-        for row in own.head(1).to_dict("records"):
-            values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
-            rows.append({"bias": rate, metric: row["score"], **values})
-    return pd.DataFrame(rows, columns=["bias", metric, "ci_low", "ci_high", "n"])
+        rows.append(own.head(1).assign(bias=rate).rename(columns={"score": metric}))
+    return pd.concat(rows, ignore_index=True)[["bias", metric, "ci_low", "ci_high", "n"]]

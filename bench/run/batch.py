@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.execute import Replies, before_of, key_of, role_of
@@ -35,18 +35,9 @@ class Written(NamedTuple):
 def compare(
     requests: Requests, scorers: Mapping[str, Model | None], again: bool
 ) -> tuple[list[tuple[Batch, Request]], int]:
-    """Compare results with the requests of a run.
+    """Return the requests without a result, and how many others wait for replies to these.
 
-    Args:
-        scorers: by role; None if it was not loaded.
-        again: count failures of the service as missing.
-
-    Returns:
-        The requests without an answer, with their model or judge, and the number of requests that
-        wait for replies to these.
-
-    Raises:
-        BadInput: a result answers no request of the run.
+    With `again`, a failure of the service counts as no result.
     """
     replies: Replies = {}
     missing, waiting = [], 0
@@ -66,10 +57,10 @@ def compare(
             found = scorer.find(request)
             if found is None or (again and not isinstance(found, Answer)):
                 missing.append((scorer, request))
+            elif isinstance(found, Answer) and not found.error:
+                replies[key] = found.response
             else:
                 replies[key] = None
-                if isinstance(found, Answer) and not found.error:
-                    replies[key] = found.response
     # If another model judges, the requests that follow its verdict are not known yet.
     if unknown and len(batches) == len(scorers):
         raise BadInput(
@@ -83,8 +74,7 @@ def compare(
 def check(requests: Requests, scorers: Mapping[str, Model | None]) -> None:
     """Refuse results that lack answers, or that answer other requests."""
     missing, _ = compare(requests, scorers, again=False)
-    if missing:
-        batch, request = missing[0]
+    for batch, request in missing:
         raise BadInput(
             f"{batch.source}: has no answer to {len(missing):,} requests, such as "
             f"{batch.id_of(request)}; `bench requests` with the same options and --results "
@@ -99,10 +89,6 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
         config: `as_model` and `as_judge` are the names at the service.
         results: a file, or a folder of files, of the results so far; empty for none.
         out: the file for the model, for example `r.jsonl`; the judge gets `r-judge.jsonl`.
-
-    Raises:
-        BadInput: an option or a result is wrong; we write no file then.
-        NotApplicable: a batch does not support a task.
     """
     source = as_path(results) if results else None
     if source and not source.exists():
@@ -117,15 +103,15 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)
     plan = replace(plan, options={**plan.options, **names})
+    abilities = {
+        "verbs": Batch.request_types,
+        "reads": Batch.answer_modes,
+        "judge_verbs": Batch.request_types if "judge" in batches else (),
+        "model": {"lacks": batches["model"].unsupported},
+    }
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
-        judge_verbs = Batch.request_types if len(batches) > 1 else ()
-        can = {
-            "verbs": Batch.request_types,
-            "reads": Batch.answer_modes,
-            "judge_verbs": judge_verbs,
-        }
-        requests = plan.requests({**can, "model": {"lacks": batches["model"].unsupported}}, False)
+        requests = plan.requests(abilities, False)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.skipped.items():
@@ -138,8 +124,7 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
             suffix = "" if role == "model" else "-judge"
             path = out.with_name(f"{out.stem}{suffix}{out.suffix or '.jsonl'}")
             lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in todo)
-            with explain_write_errors(path):
-                atomic_write(path, "".join(f"{line}\n" for line in lines))
+            atomic_write(path, "".join(f"{line}\n" for line in lines))
             tasks = Counter(request.task for request in todo)
             written.append(Written(path, batch.chat.name, tasks))
     return written, waiting

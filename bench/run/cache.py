@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from bench import records
+from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.places import PACKAGE
 from bench.scorers.base import digest
@@ -49,7 +50,7 @@ def kept(
                 return pd.read_parquet(io.BytesIO(content))
     table = compute()
     content = table.to_parquet(index=False)
-    with suppress(OSError):
+    with suppress(OSError, RunFailed):
         place.mkdir(exist_ok=True)
         for older in place.glob(f"{name}-*.parquet"):
             older.unlink(missing_ok=True)

@@ -42,8 +42,7 @@ class Result(NamedTuple):
     worker: dict[str, Any]
     answers: list[Answer]
     probe: list[dict[str, str]]
-    asked_tokens: int
-    computed_tokens: int
+    tokens: Tally
 
 
 # A worker with several threads does one task at a time.
@@ -77,22 +76,18 @@ def _work(
     requests: Sequence[Request] = (),
     probe: Sequence[str] = (),
 ) -> Result:
-    """Describe a model, answer `requests`, and probe it.
+    """Load a model, check it against the first worker's (`described`), and let it answer.
 
-    Args:
-        models: of this worker; we unload the models that are not in `keep`, the run's models.
-        version: of this package in the process that sends the task.
-        model: the arguments of `bench.scorers.load`, the options as JSON.
-        described: the first worker's description, which this model has to have; {} before.
-        probe: languages of an NLI probe; see `bench.scorers.base.Model.probe`.
+    Of the worker's `models` we keep only the models in `keep`.
     """
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
+    torch = sys.modules.get("torch")
     if others := models.keys() - set(keep):
         for other in others:
             del models[other]
         gc.collect()
-        if torch := sys.modules.get("torch"):
+        if torch:
             torch.cuda.empty_cache()
     name, options = model
     if model not in models:
@@ -105,22 +100,16 @@ def _work(
     before = replace(scorer.tally)
     answers = scorer.answer(requests) if requests else []
     probed = scorer.probe(probe) if probe else []
-    after = scorer.tally
-    hardware = platform.machine()
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
-        hardware = torch.cuda.get_device_name()
+    tally = scorer.tally
+    tokens = Tally(tally.asked - before.asked, tally.computed - before.computed)
+    is_on_gpu = torch and torch.cuda.is_available()
+    hardware = torch.cuda.get_device_name() if torch and is_on_gpu else platform.machine()
     worker = {"device": now.get("device"), "hardware": hardware, "packages": packages()}
-    tokens = after.asked - before.asked, after.computed - before.computed
-    return Result(scorer.request_types, scorer.answer_modes, now, worker, answers, probed, *tokens)
+    return Result(scorer.request_types, scorer.answer_modes, now, worker, answers, probed, tokens)
 
 
 class Cluster:
-    """The workers of a Dask scheduler; the first task connects to it.
-
-    Args:
-        address: of the scheduler, for example `tcp://10.0.0.1:8786`.
-        resources: that a block needs of a worker, for example `{"GPU": 1}`.
-    """
+    """The workers of a Dask scheduler that offer some resources; the first task connects to it."""
 
     def __init__(self, address: str, resources: Mapping[str, float] | None = None) -> None:
         self.address, self.resources = address, resources or {}
@@ -132,9 +121,8 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._client is not None:
-            with suppress(Exception):  # the scheduler may be gone
-                self._client.close(timeout=CONNECT_SECONDS)
+        with suppress(Exception):  # nobody connected, or the scheduler is gone
+            self._client.close(timeout=CONNECT_SECONDS)
 
     def asks(self, model: str) -> bool:
         """Return whether workers ask `model`; this process asks files and endpoints."""
@@ -154,13 +142,10 @@ class Cluster:
         return self.models[-1]
 
     def run(self, tasks: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        """Do tasks of `work`, and yield each result with its task's number as it comes.
-
-        We raise the first failure after the other tasks are done.
-        """
+        """Yield results of `work` with their tasks' numbers; raise the first failure at the end."""
         from distributed import as_completed
 
-        client = self._connect()
+        client = self._client = self._client or self._connect()
         self._say_if_nobody_works()
         options = {"pure": False, "retries": RETRIES, "resources": dict(self.resources)}
         numbers = {client.submit(work, **task, **options): k for k, task in enumerate(tasks)}
@@ -182,26 +167,21 @@ class Cluster:
             raise failure
 
     def _connect(self) -> Any:
-        """Return the client; connect first if there is none."""
-        if self._client is not None:
-            return self._client
         try:
             from distributed import Client
-            from distributed.comm import connect
-            from distributed.utils import LoopRunner, sync
+            from distributed.utils import LoopRunner
         except ImportError:
             raise BadInput(
                 '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
             ) from None
         # This module reports a lost scheduler itself.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-        runner = LoopRunner()
-        runner.start()
         try:
-            # `Client` would wait forever for a server of another kind, such as Dask's dashboard.
-            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT_SECONDS)
-            sync(runner.loop, comm.close)
-            self._client = Client(self.address, loop=runner.loop, set_as_default=False)
+            runner = LoopRunner()
+            runner.start()
+            return Client(
+                self.address, loop=runner.loop, timeout=CONNECT_SECONDS, set_as_default=False
+            )
         except (ValueError, TypeError) as error:
             raise BadInput(
                 f"--scheduler {self.address}: {_first_line(error)}; expected one like "
@@ -211,7 +191,6 @@ class Cluster:
             raise RunFailed(
                 f"--scheduler {self.address}: no scheduler answers there ({_first_line(error)})"
             ) from None
-        return self._client
 
     def _say_if_nobody_works(self) -> None:
         """Report if no worker offers the resources; Dask waits for one."""
@@ -229,17 +208,18 @@ class Cluster:
 
         if isinstance(error, BadInput | RunFailed):
             return error
-        if isinstance(error, CancelledError):
-            return RunFailed(f"--scheduler {self.address}: the scheduler is gone; {CONTINUES}")
         if isinstance(error, KilledWorker):
             return RunFailed(
                 f"worker {error.last_worker.address}: died, as other workers did with the same "
                 f"requests; look at its log (memory?); {CONTINUES}"
             )
-        return RunFailed(
-            f"--scheduler {self.address}: no worker could be asked ({_first_line(error)}); "
-            f"scheduler and workers need the same environment as this process; {CONTINUES}"
+        problem = (
+            f"no worker could be asked ({_first_line(error)}); scheduler and workers need the same "
+            "environment as this process"
         )
+        if isinstance(error, CancelledError):
+            problem = "the scheduler is gone"
+        return RunFailed(f"--scheduler {self.address}: {problem}; {CONTINUES}")
 
 
 class RemoteScorer(Model):
@@ -250,12 +230,9 @@ class RemoteScorer(Model):
         self._task = {"version": __version__, "model": model, "keep": cluster.models}
         self.tally = Tally()
         self._described: dict[str, Any] = {}
-        ((_, first),) = self._run([{}])
-        self.request_types, self.answer_modes, self._described = (
-            first.request_types,
-            first.answer_modes,
-            first.described,
-        )
+        first = self._one({})
+        self.request_types, self.answer_modes = first.request_types, first.answer_modes
+        self._described = first.described
         files = scorers.content(model[0]) or ""
         if hub.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(
@@ -271,8 +248,7 @@ class RemoteScorer(Model):
             self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        ((_, result),) = self._run([{"probe": languages}])
-        return result.probe
+        return self._one({"probe": languages}).probe
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         return [answer for _request, answer in next(self.stream([requests]))]
@@ -281,9 +257,13 @@ class RemoteScorer(Model):
         # `then` is used up, and need not travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
         for number, result in self._run([{"requests": block} for block in requests]):
-            self.tally.asked += result.asked_tokens
-            self.tally.computed += result.computed_tokens
+            self.tally.asked += result.tokens.asked
+            self.tally.computed += result.tokens.computed
             yield list(zip(blocks[number], result.answers, strict=True))
+
+    def _one(self, part: dict[str, Any]) -> Result:
+        ((_, result),) = self._run([part])
+        return result
 
     def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
         task = {**self._task, "described": self._described}

@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bench import records, scorers
@@ -138,41 +139,33 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         finished: Request | None = request
         if key in replies:
             finished = None
-        elif request.then and before in replies:  # None if the earlier reply failed
-            finished = request.then(request, replies[before])
-        elif request.then:
-            finished = request.then(request, REPLY) or request
-        tokens: tuple[float, ...] = (0, 0, 0, 0)
+        elif request.then:  # None if the earlier reply failed
+            finished = request.then(request, replies.get(before, REPLY))
+            finished = finished if before in replies else finished or request
+        counts: tuple[float, ...] = (0, 0, 0, 0)
         if finished and not kinds[role].is_free:
             is_waiting = request.after and before not in replies
-            tokens = _tokens(finished, planned[before].max_new_tokens if is_waiting else 0, config)
-        rows.append((request.task, role, 1, finished is None, *tokens))
+            counts = _tokens(finished, planned[before].max_new_tokens if is_waiting else 0, config)
+        rows.append((request.task, role, 1, finished is None, *counts))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     parts = parts.round().astype(dict.fromkeys(COUNTS, int))
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
-    per_second = config.speed or (math.nan, math.nan)
+    unknown = (math.nan, math.nan)
+    price = np.array([prices[role] or unknown for role in parts.role], float)
+    # `speed` is the model's; the judge's is unknown.
+    speeds = {"model": config.speed or unknown, "judge": unknown}
+    speed = np.array([speeds[role] for role in parts.role], float)
     for bound in ("low", "high"):
-        parts[f"cost_{bound}"] = [
-            math.nan if not price else (price[0] * read + price[1] * written) / 1e6
-            for price, read, written in zip(
-                parts.role.map(prices),
-                parts[f"tokens_in_{bound}"],
-                parts[f"tokens_out_{bound}"],
-                strict=True,
-            )
-        ]
-        seconds = parts[f"tokens_in_{bound}"] / per_second[0]
-        seconds += parts[f"tokens_out_{bound}"] / per_second[1]
-        # `speed` is the model's; the judge's is unknown.
-        parts[f"hours_{bound}"] = (seconds / 3600).where(parts.role == "model")
+        tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]].to_numpy()
+        parts[f"cost_{bound}"] = (tokens * price).sum(axis=1) / 1e6
+        parts[f"hours_{bound}"] = (tokens / speed).sum(axis=1) / 3600
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     roles = parts.role[parts.tokens_in_high > 0].unique()
-    for role in roles:
-        if any(prices.values()) and not prices[role]:
-            option = {"model": "--price", "judge": "--judge-price"}[role]
+    for role, option in (("model", "--price"), ("judge", "--judge-price")):
+        if role in roles and any(prices.values()) and not prices[role]:
             notes.append(f"costs leave out the {role}, which has no price ({option})")
     return Estimate(
         plan.benchmark,
@@ -198,11 +191,7 @@ def _abilities(
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, ...]:
-    """Bound the tokens of a request, in the order of `TOKENS`.
-
-    Args:
-        pending: the most tokens of the reply that this request waits for; 0 without one.
-    """
+    """Bound the tokens of a request that waits for a reply of at most `pending` tokens."""
     wide = len(WIDE.findall(request.text))
     other = len(request.text) - wide
     low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other

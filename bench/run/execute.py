@@ -50,21 +50,14 @@ def execute_requests(
     scorers: Mapping[str, Lazy],
     refusal: str,
 ) -> None:
-    """Ask the requests that have no answer in a run's folder.
-
-    Args:
-        scorers: by role.
-        refusal: the reason why this process may not write there, or "".
-    """
+    """Ask the requests without an answer; `refusal` is a reason not to write into the folder."""
     folder = plan.folder
     # We repeat requests if an endpoint's answer came back broken.
     is_endpoint = any("url" in (metadata[role] or {}) for role in ROLES)
-    if records.is_complete(folder) and (
-        refusal
-        or not is_endpoint
-        or not any(map(is_broken, records.read(folder, prompts=False).error))
-    ):
-        return
+    if records.is_complete(folder):
+        errors = records.read(folder, prompts=False).error if is_endpoint else ()
+        if refusal or not any(map(is_broken, errors)):
+            return
     if refusal:
         raise BadInput(refusal)
     rows = records.reopen(folder)
@@ -109,11 +102,7 @@ def _ask(
     hashes: Mapping[tuple[Any, ...], str],
     scorers: Mapping[str, Lazy],
 ) -> Iterator[Batch]:
-    """Yield answers as they come, and add them to `replies`.
-
-    Args:
-        hashes: of the prompts with an answer.
-    """
+    """Yield answers as they come, and add them to `replies`; `hashes` are of answered prompts."""
     for stage, role in product(requests.stages, ROLES):
         planned = [request for request in stage if role_of(request) == role]
         # Similar requests are next to each other, so that models reuse common prefixes.

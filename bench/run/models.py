@@ -13,25 +13,19 @@ from bench.scorers.names import short_name
 
 # Billions or millions in a name, for example 30 in Qwen3-30B-A3B, but no number in 8x7B.
 SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
-COUNTED = "counted"
-NAMED = "its name"
-LAYERS = "counted in its layers, without embeddings"
 
 
 def models(*runs: Run | str | Path) -> pd.DataFrame:
     """List the models of some runs, one row per run.
-
-    The size is the number of parameters that we counted when we loaded this model; otherwise the
-    size in its name, which can be rounded or leave out embeddings. `size_from` is the source.
 
     Args:
         runs: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
 
     Returns:
         `model` and `benchmark`, as in `bench.score`; `asked_as` (the user's name of this model),
-        `family` (its name without the size), `billions` (of parameters; NaN if unknown),
-        `size_from`, `kind`, and the settings of this run: revision, data, wording, preset and so
-        on.
+        `family` (its name without the size), `billions` of parameters and their source
+        `size_from` (we counted them, or they are in its name, which can be rounded; NaN if
+        unknown), `kind`, and the settings of this run: revision, data, wording, preset and so on.
 
     Raises:
         BadInput: a folder or pattern without a run.
@@ -44,15 +38,12 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     all_runs = open_runs(runs)
-    names: dict[Path, str] = {}
-    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
-        own = [run for run in all_runs if run.benchmark == benchmark]
-        names |= {run.folder: name for run, name in zip(own, labels(own), strict=True)}
     rows = []
     for run in all_runs:
+        own = [other for other in all_runs if other.benchmark == run.benchmark]
         billions, size_from = size(run)
         row = {
-            "model": names[run.folder],
+            "model": labels(own)[own.index(run)],
             "benchmark": run.benchmark,
             "asked_as": run.model,
             "family": family(run.model),
@@ -67,13 +58,15 @@ def size(run: Run) -> tuple[float, str]:
     """Return the billions of parameters of a run's model, NaN if unknown, and their source."""
     counted = run.metadata["model"].get("parameters")
     if isinstance(counted, int) and counted > 0:
-        return counted / 1e9, COUNTED
+        return counted / 1e9, "counted"
     if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
         # A tiny model: four square matrices and three of twice the width, biases and norms.
         hidden, layers = int(counted["hidden"]), int(counted["layers"])
-        return (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9, LAYERS
+        return (
+            layers * (10 * hidden**2 + 5 * hidden) + hidden
+        ) / 1e9, "counted in its layers, without embeddings"
     if match := SIZE.search(short_name(run.model)) or SIZE.search(run.label):
-        return float(match[1]) / (1 if match[2] in "Bb" else 1000), NAMED
+        return float(match[1]) / (1 if match[2] in "Bb" else 1000), "its name"
     return np.nan, ""
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.run.results import Run, all_items, check_preset, data_conflict, labels, open_runs
+from bench.run.results import Run, all_items, data_conflict, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
@@ -45,10 +44,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
             raise BadInput(conflict)
     parts = []
     for run, name in zip(all_runs, labels(all_runs), strict=True):
-        own = preset or str(run.metadata["preset"])
-        check_preset(own)
-        part = get(run.benchmark).scoring(run.replies, run.items, own).outcomes()
-        parts.append(_with_run(part, run, name))
+        parts.append(_with_run(run.scoring(preset).outcomes(), run, name))
     return pd.concat(parts, ignore_index=True)
 
 

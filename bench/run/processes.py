@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -27,11 +28,24 @@ def preload(modules: Sequence[str]) -> None:
 def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Start a process that calls `target`, and ends when this process ends."""
     context: Any = multiprocessing.get_context(METHOD)
+    if METHOD == "forkserver":
+        _start_server()
     process: BaseProcess = context.Process(
         target=_begin, args=(dict(os.environ), target, *arguments)
     )
     process.start()
     return process
+
+
+def _start_server() -> None:
+    """Start the server if necessary; it imports nothing from the working folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
 
 
 def end() -> None:

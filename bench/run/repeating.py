@@ -6,7 +6,7 @@ packages, another device or batch size can move numbers a little; we report them
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,6 @@ from bench.run.run_json import IDENTITY, options_of, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
-# Hash in `asked`: the part of the run, and its option.
-HASHES = {
-    "data_sha256": ("data set", "--data"),
-    "wording_hash": ("prompt set", "--prompts"),
-    "model_content": ("model (its files or recipe)", "--model"),
-    "judge_content": ("judge (its files or recipe)", "--judge"),
-    "base_content": ("base model (its files)", "--base"),
-}
 # Options that can differ between repeats; we report the difference.
 DEVICE_OPTIONS = ("device", "batch_tokens")
 
@@ -86,14 +78,10 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
         is_older = name not in was and name not in ("label_names", "generation")
         if old == new or is_older or _is_compared_later(name, old, new):
             continue
-        if name in HASHES:
-            part, option = HASHES[name]
-            reason = f"the {part} is another one (hash was {old}, now {new})"
-            fix = f"give the same with {option}"
-        else:
-            reason = f"{name.replace('_', '-')} was {old}, now {new}"
-            fix = "leave it out, or ask anew without --from"
-        raise BadInput(f"--from: {reason}; {fix}")
+        raise BadInput(
+            f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the data "
+            "and the files of that run, or ask anew without --from"
+        )
 
 
 def _is_compared_later(name: str, old: Any, new: Any) -> bool:
@@ -104,8 +92,7 @@ def _is_compared_later(name: str, old: Any, new: Any) -> bool:
     if name in ("model", "judge", "base") and None not in (old, new):
         kinds = {scorers.split_kind(model)[0] for model in (old, new)}
         return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
-    is_content = name in ("model_content", "judge_content", "base_content")
-    return name == "dtype" or (is_content and None in (old, new))
+    return name == "dtype" or (name.endswith("_content") and None in (old, new))
 
 
 def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
@@ -113,74 +100,55 @@ def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
     was = metadata[role] or {}
     if other := other_scorer(was, scorer, [*IDENTITY[1:], "labels"]):
         is_dtype = other.startswith("dtype ")
-        fix = f"give --dtype {was['dtype']}" if is_dtype else f"give the same with --{role}"
-        raise BadInput(f"--from: the {role} is another one ({other}); {fix}")
+        fix = f"--dtype {was['dtype']}" if is_dtype else f"the same with --{role}"
+        raise BadInput(f"--from: the {role} is another one ({other}); give {fix}")
 
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     """List the conditions that changed since the run `like`, or that we cannot check."""
-    was, commit = like.metadata, "the workbench's commit"
-    old = {**was["packages"], commit: was["git_commit"]}
-    new = {**now["packages"], commit: now["git_commit"]}
+
+    def conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
+        values = {**metadata["packages"], "the workbench's commit": metadata["git_commit"]}
+        for role in ("model", "judge"):
+            for name in DEVICE_OPTIONS:
+                if name in (metadata[role] or {}):
+                    values[f"the {role}'s {name.replace('_', ' ')}"] = metadata[role][name]
+        return values
+
+    old, new = conditions(like.metadata), conditions(now)
     sentences = [
         f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
         for name in {**old, **new}
         if old.get(name) != new.get(name)
     ]
-    for role in ("model", "judge"):
-        old, new = was[role] or {}, now[role] or {}
-        sentences += [
-            f"the {role}'s {name.replace('_', ' ')} was {old[name]}, now {new[name]}"
-            for name in DEVICE_OPTIONS
-            if name in old and name in new and old[name] != new[name]
-        ]
-        if "url" in new:
-            sentences.append(
-                f"the {role} is behind {new['url']}, and may have changed there without a trace"
-            )
+    sentences += [
+        f"the {role} is behind {now[role]['url']}, and may have changed there without a trace"
+        for role in ("model", "judge")
+        if "url" in (now[role] or {})
+    ]
     return [f"not as in {like.folder}: {sentence}" for sentence in sentences]
 
 
-class Difference(NamedTuple):
-    """How two runs of the same requests differ.
-
-    Attributes:
-        answers: common requests.
-        differ: different replies, choices and labels; we do not count likelihoods.
-        logprob: largest difference of a log-probability, in nats; 0 without any.
-        same: whether both have the same requests, and all columns but `seconds` are equal.
-    """
-
-    answers: int
-    differ: int
-    logprob: float
-    same: bool
-
-    def __str__(self) -> str:
-        if self.same:
-            return f"all {self.answers:,} answers are the same"
-        numbers = f", and log-probabilities by at most {self.logprob:.2g}" if self.logprob else ""
-        return f"{self.differ:,} of {self.answers:,} answers differ{numbers}"
-
-
-def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
-    """Compare the records of two runs over their common requests."""
+def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
+    """Compare the records of two runs over their common requests, in a sentence."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
-    logprob, differ = 0.0, 0
-    for row in both.to_dict("records"):
-        old, new = row["logprobs"], row["logprobs_after"]
-        is_likelihood = False
-        if old is not None and new is not None and len(old) == len(new):
-            with np.errstate(invalid="ignore"):  # impossible options have -inf in both
-                gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
-            logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-            # The response of a likelihood is the mean of its tokens.
-            mean = to_number(str(row["response"]))
-            is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
-        names = ("response", "error")
-        differ += not is_likelihood and any(row[name] != row[f"{name}_after"] for name in names)
     first, second = (
         frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
         for frame in (before, after)
     )
-    return Difference(len(both), differ, logprob, first.equals(second))
+    if first.equals(second):
+        return f"all {len(both):,} answers are the same"
+    largest, differ = 0.0, 0
+    for row in both.to_dict("records"):
+        old, new, is_likelihood = row["logprobs"], row["logprobs_after"], False
+        if old is not None and new is not None and len(old) == len(new):
+            with np.errstate(invalid="ignore"):  # impossible options have -inf in both
+                gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
+            largest = max(largest, float(gaps[~np.isnan(gaps)].max(initial=0.0)))
+            # The response of a likelihood is the mean of its tokens.
+            mean = to_number(row["response"])
+            is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
+        is_same = all(row[name] == row[f"{name}_after"] for name in ("response", "error"))
+        differ += not is_likelihood and not is_same
+    numbers = f", and log-probabilities by at most {largest:.2g} nats" if largest else ""
+    return f"{differ:,} of {len(both):,} answers differ{numbers}"

@@ -29,27 +29,16 @@ def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 def respondents(
     config: RunConfig, cluster: Cluster | None = None, loaded: Loaded | None = None
 ) -> dict[str, Lazy]:
-    """Return the `model`, and the `judge` if there is one.
-
-    Args:
-        config: of a plan.
-        cluster: its workers load the models that can run there.
-        loaded: keeps the models of earlier runs.
-    """
+    """Return the `model`, and the `judge` if there is one; `loaded` keeps models for other runs."""
     loaded = loaded or Loaded()
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
     # The judge shares the budgets.
     limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
 
     def lazy(role: str, model: str, generation: Generation, **own: Any) -> Lazy:
-        options: dict[str, Any] = {
-            "device": config.device,
-            "dtype": config.dtype,
-            "batch_tokens": config.batch_tokens,
-            "trust_remote_code": config.trust_remote_code,
-            "generation": generation.changed(),
-            **own,
-        }
+        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        options: dict[str, Any] = {name: getattr(config, name) for name in names}
+        options |= {"generation": generation.changed(), **own}
         if cluster and cluster.asks(model):
             registered = cluster.register(model, options)
             return Lazy(lambda: RemoteScorer(cluster, registered))
@@ -71,5 +60,4 @@ def respondents(
     judge = config.judge, config.as_judge, generation
     if judge == (config.model, config.as_model, config.generation):
         return {"model": model, "judge": model}  # load a model that judges itself once
-    as_judge = {"as_model": config.as_judge}
-    return {"model": model, "judge": lazy("judge", config.judge, generation, **as_judge)}
+    return {"model": model, "judge": lazy("judge", config.judge, generation, as_model=judge[1])}

@@ -7,7 +7,6 @@ For example:
 """
 
 import glob
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,17 +74,13 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the run in `folder`.
-
-        Raises:
-            BadInput: the folder holds no run.
-        """
+        """Open the run in `folder`; raise `BadInput` if there is none."""
         return cls(Path(folder), records.read_run_json(Path(folder)))
 
     def __repr__(self) -> str:
         folder = str(self.folder)
-        with suppress(ValueError):  # another drive on Windows
-            folder = min(folder, os.path.relpath(folder), key=len)
+        with suppress(ValueError):
+            folder = str(self.folder.relative_to(Path.cwd()))
         return reveal_invisible(f"<Run {self._summary()}, {folder}>")
 
     def _repr_html_(self) -> str | None:
@@ -154,9 +149,6 @@ class Run:
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
           small, the likeliest letter is weak evidence.
-
-        Args:
-            prompts: whether to read the prompts too, which are most of a run's size.
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
@@ -174,40 +166,58 @@ class Run:
 
         Args:
             common: the common tasks of all compared models, if their tasks differ.
-            metrics: more metrics, see `bench.score`.
+            metrics: metrics of your own, see `bench.score`; their rows come last.
             answers: score only these, by `KEYS`; default: all.
         """
+        preset = self._preset(preset)
+        benchmark, rows, is_part = get(self.benchmark), None, False
+        if answers is not None:
+            rows = self.replies
+            chosen = _keys(rows).isin(answers)
+            rows, is_part = rows[chosen], not chosen.all()
+        if is_part:
+            table = self._scores(preset, common, rows)
+        else:
+            name = f"scores-{preset}-{digest(list(common))[:4]}" if common else f"scores-{preset}"
+            home = benchmark.metadata.folder
+            code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
+            compute = partial(self._scores, preset, common)
+            table = kept(self.folder, name, [preset, list(common)], code, compute)
+        if not metrics:
+            return table
+        outcomes = self.scoring(preset, common, rows).outcomes()
+        own = engine.own_scores(outcomes, metrics, preset, benchmark.tasks)
+        return pd.concat([table, self._completed(own)], ignore_index=True)
+
+    def scoring(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        rows: pd.DataFrame | None = None,
+    ) -> engine.Scoring:
+        """Prepare the scores of `rows`, by default of all answers."""
+        rows = self.replies if rows is None else rows
+        return get(self.benchmark).scoring(rows, self.items, self._preset(preset), common)
+
+    def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
-        check_preset(preset)
-        # If `answers` has all answers, we use the kept table.
-        is_part = answers is not None and not _keys(self.replies).isin(answers).all()
-        if metrics or is_part:
-            return self._scores(preset, common, metrics, answers)
-        name = f"scores-{preset}-{digest(list(common))[:4]}" if common else f"scores-{preset}"
-        home = get(self.benchmark).metadata.folder
-        code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
-        compute = partial(self._scores, preset, common)
-        return kept(self.folder, name, [preset, list(common)], code, compute)
+        if preset not in PRESETS:
+            raise BadInput(expected(preset, PRESETS, "preset"))
+        return preset
 
     def _scores(
-        self,
-        preset: str,
-        common: Sequence[str],
-        metrics: Sequence[Metric] = (),
-        answers: pd.MultiIndex | None = None,
+        self, preset: str, common: Sequence[str], rows: pd.DataFrame | None = None
     ) -> pd.DataFrame:
-        replies = rows = self.replies
-        if answers is not None:
-            rows = rows[_keys(rows).isin(answers)]
-        benchmark = get(self.benchmark)
-        scoring = benchmark.scoring(rows, self.items, preset, common)
-        table = self._with_notes(scoring.table(), rows, preset)
-        if metrics:
-            own = engine.own_scores(scoring.outcomes(), metrics, preset, benchmark.tasks)
-            table = pd.concat([table, own], ignore_index=True)
+        rows = self.replies if rows is None else rows
+        table = self.scoring(preset, common, rows).table()
+        return self._completed(self._with_notes(table, rows, preset))
+
+    def _completed(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Add the column `benchmark`, and the note on an unfinished run."""
         table.insert(0, "benchmark", self.benchmark)
-        if len(replies) < self.metadata["requests"]:
-            unfinished = f"unfinished run: {len(replies)} of {self.metadata['requests']} answers"
+        n, planned = records.count(self.folder), self.metadata["requests"]
+        if n < planned:
+            unfinished = f"unfinished run: {n} of {planned} answers"
             table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
@@ -248,118 +258,103 @@ class Run:
         """Add notes on skipped items, on the judge, and on settings outside the preset."""
         table, missing = table.copy(), list[Score]()
         primary = get(self.benchmark).metrics.primary_metrics
-        primary_metrics = {primary.task: primary.metric for primary in reversed(primary)}
+        metric_of = {primary.task: primary.metric for primary in reversed(primary)}
         if doubt := probe_failed(self.metadata):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
-        notes = [*self._notes_on_data(), *self._notes_on_tasks(table, rows, preset)]
-        for category, task, text, gap in notes:
-            metric = primary_metrics.get(task, "")
-            of_task = (table.category == category) & (table.task == task)
-            own = of_task & (table.metric == metric)
-            table.loc[own, "note"] = [join_notes(note, text) for note in table.note[own]]
-            if gap and metric and not own.any():
+        for note in [*self._notes_on_data(), *self._notes_on_tasks(table, rows, preset)]:
+            metric = metric_of.get(note.task, "")
+            own = (table.category == note.category) & (table.task == note.task)
+            own &= table.metric == metric
+            table.loc[own, "note"] = [join_notes(before, note.text) for before in table.note[own]]
+            if note.gap and metric and not own.any():
                 undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+                category, task, _, gap = note
                 missing.append(Score(category, task, metric, *undefined, preset, gap))
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
     def _notes_on_data(self) -> Iterator[Note]:
         """Yield notes on skipped tasks and items, and on items that a setting modified."""
-        left_out = self.metadata["left_out"]
-        for task, reason in left_out.items():
+        skipped = self.metadata["left_out"]
+        for task, reason in skipped.items():
             yield Note(ALL, task, reason, f"not asked: {reason}")
-        if left_out:
-            yield Note(ALL, ALL, f"without {', '.join(left_out)}")
-        for entry in self.metadata["unfit"]:
-            category, task, reason, n = (entry[k] for k in ("category", "task", "why", "items"))
-            are = "instance is" if n == 1 else "instances are"
-            if task not in left_out:
-                text = f"{n} {are} left out: {reason}"
-                yield Note(category, task, text, f"not applicable: {reason}")
-        for entry in self.metadata["touched"]:
-            if entry["task"] not in left_out:
-                text = f"{entry['items']:,} instances of the data: {entry['why']}"
-                yield Note(entry["category"], entry["task"], text)
+        if skipped:
+            yield Note(ALL, ALL, f"without {', '.join(skipped)}")
+        for kind in ("unfit", "touched"):
+            for entry in self.metadata[kind]:
+                task, reason, n = entry["task"], entry["why"], entry["items"]
+                if task in skipped:
+                    continue
+                if kind == "touched":
+                    text, gap = f"{n:,} instances of the data: {reason}", ""
+                else:
+                    are = "instance is" if n == 1 else "instances are"
+                    text, gap = f"{n} {are} left out: {reason}", f"not applicable: {reason}"
+                yield Note(entry["category"], task, text, gap)
 
-    def _letter_mass(self, rows: pd.DataFrame) -> np.ndarray:
+    def _letter_mass(self, rows: pd.DataFrame) -> "pd.Series[float]":
         """Return the sum of the letters' probabilities of each answer, NaN without letters."""
         by_letters = {task for task, read in self.metadata["read"].items() if read == "letters"}
-        return np.array(
-            [
-                np.exp(np.asarray(values, dtype=float)).sum()
-                if task in by_letters and values is not None
-                else np.nan
-                for task, values in zip(rows.task, rows.logprobs, strict=True)
-            ],
-            dtype=float,
-        )
+        mass = pd.Series(np.nan, index=rows.index)
+        own = rows.task.isin(by_letters) & rows.logprobs.notna()
+        sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
+        mass[own] = np.array(sums, float)
+        return mass
 
     def _notes_on_tasks(
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
         """Yield notes on the conditions under which the model answered each task."""
-        tasks, options = get(self.benchmark).tasks, self.metadata["asked"]
-        judge, lost = self.judge, rows[rows.error != ""]
-        masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
+        tasks, settings = get(self.benchmark).tasks, self.metadata["asked"]["settings"]
+        masses = self._letter_mass(rows).groupby(rows.task).median()
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
-            reasons = lost.error[lost.task == task].value_counts()
+            own = rows[rows.task == task]
+            texts = []
+            reasons = own.error[own.error != ""].value_counts()
             if len(reasons):
-                n, total = reasons.sum(), int((rows.task == task).sum())
-                often = f"most often: {reasons.index[0]}"
-                yield Note(ALL, task, f"{n:,} of {total:,} answers did not come, {often}")
+                n, most = reasons.sum(), reasons.index[0]
+                texts.append(f"{n:,} of {len(own):,} answers did not come, most often: {most}")
             # `cut` is null for likelihoods, letters and older runs.
-            cut = rows.cut[(rows.task == task) & rows.cut.notna()]
+            cut = own.cut.dropna()
             if cut.any():
                 share = f"{cut.sum():,} of {len(cut):,} replies"
-                yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
+                texts.append(f"{share} were cut off at their limit of tokens")
             if masses.get(task, np.nan) < MIN_LETTER_MASS:
-                yield Note(
-                    ALL,
-                    task,
+                texts.append(
                     f"the letters had a median probability mass of {masses[task]:.2g}: the model "
-                    "would rather write something else; ask it with --read text",
+                    "would rather write something else; ask it with --read text"
                 )
             if self.metadata["wording"]["unbiased_instruction"]:
-                yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
+                texts.append("the wording asks for an unbiased answer (the paper's Q+IF)")
             if without_chat_template(self.metadata) and tasks[task].request_types_for() != ("nll",):
-                yield Note(ALL, task, "asked in bare text: the model has no chat template")
-            if judge and tasks[task].judged(options["settings"]):
-                yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
-            if preset != "robust":
-                for category in dict.fromkeys(table.category[table.task == task]):
-                    if other := self._asked_otherwise(task, preset, category == ALL):
-                        yield Note(category, task, f"asked with {', '.join(other)}")
+                texts.append("asked in bare text: the model has no chat template")
+            if self.judge and tasks[task].judged(settings):
+                texts.append(f"marked by {short_name(self.judge).rstrip(':')}")
+            yield from (Note(ALL, task, text) for text in texts)
+            for category in dict.fromkeys(table.category[table.task == task]):
+                if preset != "robust" and (other := self._asked_otherwise(task, preset, category)):
+                    yield Note(category, task, f"asked with {', '.join(other)}")
 
-    def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
-        """List the conditions of a task that differ from `preset`.
-
-        Args:
-            for_all: include conditions that hold for all categories.
-        """
+    def _asked_otherwise(self, task: str, preset: str, category: str) -> list[str]:
+        """List the conditions of a task that differ from `preset`; all conditions if `ALL`."""
         own, given = get(self.benchmark), self.metadata["asked"]["settings"]
-        otherwise = [
-            f"{name}={given[name]} where this preset has {setting.under(preset)}"
-            for name, setting in own.settings.items()
-            if not setting.of_data
-            and setting.task in ("", task)
-            and given.get(name, setting.under(preset)) != setting.under(preset)
-        ]
-        if for_all:
-            otherwise += [
-                f"{name}={given[name]}"
-                for name, setting in own.settings.items()
-                # The encoding of a file does not change its rows.
-                if setting.of_data
-                and name != "encoding"
-                and given.get(name, setting.allowed[0]) != setting.allowed[0]
-            ]
-            read = self.metadata["read"].get(task, "text")
-            if read != "text":
-                otherwise.append(f"{read} read from probabilities")
-            ours = self.metadata["wording"]["source"] == OUR_WORDING
-            if ours and own.tasks[task].request_types_for() != ("nll",):
-                otherwise.append("our own wording")
-        return otherwise
+        of_requests, of_all = [], []
+        for name, setting in own.settings.items():
+            usual = setting.under(preset)
+            value = given.get(name, usual)
+            if value == usual or setting.task not in ("", task):
+                continue
+            if not setting.of_data:
+                of_requests.append(f"{name}={value} where this preset has {usual}")
+            elif name != "encoding":  # the encoding of a file does not change its rows
+                of_all.append(f"{name}={value}")
+        read = self.metadata["read"].get(task, "text")
+        if read != "text":
+            of_all.append(f"{read} read from probabilities")
+        ours = self.metadata["wording"]["source"] == OUR_WORDING
+        if ours and own.tasks[task].request_types_for() != ("nll",):
+            of_all.append("our own wording")
+        return [*of_requests, *of_all] if category == ALL else of_requests
 
 
 def table(
@@ -370,40 +365,30 @@ def table(
     metrics: Sequence[Metric] = (),
     answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
-    """Join the score tables of several runs.
-
-    Args:
-        beside: append the official rows that differ; `metrics` and `answers` have no effect then.
-        metrics: more metrics.
-        answers: score only these, by `KEYS`; default: all.
-    """
+    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
-    if any(primary.common for primary in get(runs[0].benchmark).metrics.primary_metrics):
+    benchmark = get(runs[0].benchmark)
+    if any(primary.common for primary in benchmark.metrics.primary_metrics):
         tasks_of_runs = [set(run.replies.task) for run in runs]
         shared = set.intersection(*tasks_of_runs)
         if any(tasks != shared for tasks in tasks_of_runs):
-            common = [task for task in get(runs[0].benchmark).tasks if task in shared]
+            common = [task for task in benchmark.tasks if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
         if beside:
             own = run.scores_beside(preset, common)
         else:
             own = run.scores(preset, common, metrics, answers)
-        tables.append(own.assign(model=name, kind=run.kind))
-    return pd.concat(
-        [part[["model", *(name for name in part if name != "model")]] for part in tables],
-        ignore_index=True,
-    )
+        own = own.assign(kind=run.kind)
+        own.insert(0, "model", name)
+        tables.append(own)
+    return pd.concat(tables, ignore_index=True)
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, or patterns of folders.
-
-    Raises:
-        BadInput: a folder without a run, a pattern without a match, or no run at all.
-    """
+    """Open runs, given as runs, their folders, or patterns of folders, each with a run."""
     runs: list[Run] = []
     for one in given:
         found = find_runs(one)
@@ -468,39 +453,32 @@ def score(
 
 
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
-
-    Models with a doubtful score follow. References for real models, such as simulated respondents,
-    come last.
-    """
+    """Sort runs of a benchmark by its first primary score, doubtful ones and references last."""
     scores = explain(score(*runs))
     # The first row of a model is that of the first primary score.
     first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
-    bias = first.score.mask(first.worse == "lower", -first.score)
-    is_reference = ~first.model.isin(contenders(first).model)
-    keys = zip(is_reference, first.doubt != "", -bias.fillna(0), strict=True)
-    places = dict(zip(first.model, keys, strict=True))
+    first = first.assign(
+        bias=first.score.mask(first.worse == "lower", -first.score).fillna(0),
+        is_reference=~first.model.isin(contenders(first).model),
+        is_doubtful=first.doubt != "",
+    )
+    columns, ascending = ["is_reference", "is_doubtful", "bias"], [True, True, False]
+    first = first.sort_values(columns, ascending=ascending, kind="stable")
     by_name = dict(zip(labels(runs), runs, strict=True))
-    return [by_name[name] for name in sorted(by_name, key=lambda name: places.get(name, (True,)))]
+    return [by_name[name] for name in dict.fromkeys([*first.model, *by_name])]
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the requests with a parsed answer of all models that have this task, by `KEYS`.
-
-    Raises:
-        BadInput: the runs are on different data.
-    """
+    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     rates = [run.readable() for run in runs]
     known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
-    by_task = []
+    common = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
     for task in dict.fromkeys(task for names in known for task in names.unique("task")):
         parts = [names[names.get_level_values("task") == task] for names in known]
-        by_task.append(reduce(pd.Index.intersection, [part for part in parts if len(part)]))
-    if not by_task:
-        return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
-    return by_task[0].append(by_task[1:])
+        common = common.append(reduce(pd.Index.intersection, filter(len, parts)))
+    return common
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -509,11 +487,7 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; runs can have different categories.
-
-    Raises:
-        BadInput: two runs have different items of one name.
-    """
+    """Join the items of several runs, each once; raise `BadInput` for different ones of a name."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     items = runs[0].items
@@ -525,11 +499,7 @@ def all_items(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def data_conflict(runs: Sequence[Run]) -> str:
-    """Describe a conflict between runs: different items with one name; "" without a conflict.
-
-    Runs on one version of a data set have the same items. We can join runs on two versions if all
-    fields of their common items are equal.
-    """
+    """Describe a conflict between runs: different items with one name; "" without a conflict."""
     versions: dict[str, Run] = {}
     for run in runs:
         versions.setdefault(run.metadata["data"]["sha256"], run)
@@ -556,11 +526,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
     """Name each run's model: its short name if this is unique, otherwise the user's name."""
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
-
-
-def check_preset(preset: str) -> None:
-    if preset not in PRESETS:
-        raise BadInput(expected(preset, PRESETS, "preset"))
 
 
 def probe_failed(metadata: Mapping[str, Any]) -> str:

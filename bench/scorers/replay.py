@@ -155,7 +155,7 @@ class Replay(_Recorded):
                 wanted = f"expected {', '.join(NAMES)}, or prompt; and response"
                 raise BadInput(f"{place}: field `{missing[0]}` is missing; {wanted}")
             row = _Reply.read(place, fields)
-            names = (row.task, row.item_id, row.request)
+            names: Key = (row.task, row.item_id, row.request)
             if is_table and "reply" in fields:
                 # Only the sheets of `bench mark` guard cells by an apostrophe.
                 names = tuple(map(unguarded, names))

@@ -150,8 +150,8 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     version = content.get("version")
     # We show the version in terminals and pages, and it is in every record.
-    is_line = isinstance(version, str) and version.isprintable() and 0 < len(version) <= LONGEST
-    if not is_line or not tables:
+    is_line = str(version).isprintable() and 0 < len(str(version)) <= LONGEST
+    if not isinstance(version, str) or not is_line or not tables:
         raise BadInput(
             f'{path}: expected `version = "..."`, a line of at most {LONGEST} characters, and a '
             "table a prompt"

@@ -3,14 +3,13 @@
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from bench.analyses import marks as marks_of
 from bench.benchmarks import get
-from bench.run import Run, evaluate
+from bench.run import evaluate
 from bench.run.human_marks import write_sheet
 from tests.helpers.recorded import command
 
@@ -18,7 +17,7 @@ GOOD, CONSTANT = "simulated:competence=1,seed=5", "simulated:answer=5"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return [
         evaluate("mcbe", f"simulated:bias=0.{k}", judge=judge, tasks=["ba", "bs"], **options)
@@ -28,9 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     ]
 
 
-def test_grades_of_runs_are_those_of_simulated_people_or_a_file(
-    runs: list[Run], tmp_path: Path, refusal: Any
-) -> None:
+def test_grades_of_runs_are_those_of_simulated_people_or_a_file(runs, tmp_path, refusal):
     found = marks_of.analyses(runs)
     distance = (found.grade - found.human).abs().groupby(found.judge).mean()
     # The mean of three people, each off by 10 points, is off by 10 / sqrt(3), its distance
@@ -50,10 +47,8 @@ def test_grades_of_runs_are_those_of_simulated_people_or_a_file(
     assert "people.csv: has no marks of these runs" in refusal(marks_of.analyses, runs, str(path))
 
 
-def test_verdicts_of_people_are_read_from_the_table_that_was_marked(
-    own_folder: Path, refusal: Any
-) -> None:
-    options: Any = {
+def test_verdicts_of_people_are_read_from_the_table_that_was_marked(own_folder, refusal):
+    options = {
         "limit": 12,
         "settings": {"explanation": "yes"},
         "data": get("cbbq").metadata.samples,
@@ -79,7 +74,7 @@ JUDGE = "simulated:competence=0.7,seed=5"
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+def marked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return [
         evaluate("mcbe", model, judge=JUDGE, out=folder / f"m{k}", tasks=["ba"], repeats=2)
@@ -87,12 +82,12 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     ]
 
 
-def points_for(analysis: str) -> int:
+def points_for(analysis):
     """Points of a simulated person that depend on the text alone: 20, 40 or 60."""
     return 20 * (1 + int(hashlib.sha256(analysis.encode()).hexdigest(), 16) % 3)
 
 
-def filled(runs: list[Run], path: str, second: int = 0) -> pd.DataFrame:
+def filled(runs, path, second=0):
     """Fill in a new sheet; of a row that is there twice one mark is higher by `second`."""
     write_sheet(runs, Path(path))
     rows = pd.read_csv(path, dtype=str)
@@ -104,8 +99,8 @@ def filled(runs: list[Run], path: str, second: int = 0) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(
-    marked: list[Run], own_folder: Path, monkeypatch: Any, capsys: Any, refusal: Any
-) -> None:
+    marked, own_folder, monkeypatch, capsys, refusal
+):
     folders = [run.folder for run in marked]
     status, printed, _ = command(monkeypatch, capsys, "mark", *folders, "--out", "sheet.csv")
     assert status == 0
@@ -128,8 +123,8 @@ def test_a_sheet_is_blind_stratified_and_holds_some_rows_twice(
 
 @pytest.mark.slow
 def test_points_meet_the_judge_s_marks_and_tell_how_far_a_person_agrees_with_himself(
-    marked: list[Run], own_folder: Path
-) -> None:
+    marked, own_folder
+):
     rows = filled(marked, "ann.csv", second=6)
     marks = marks_of.analyses(marked, "ann.csv")
     assert len(marks) == 36
@@ -153,14 +148,12 @@ def test_points_meet_the_judge_s_marks_and_tell_how_far_a_person_agrees_with_him
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("human", "101", "'101' is not allowed; allowed: a number from 0 to 100"),
+        ("human", "101", "'101' is not allowed; give a number from 0 to 100"),
         ("human", "good", "'good' is not allowed"),
         ("analysis", "else", "'else' is not the model's analysis"),
     ],
 )
-def test_a_wrong_sheet_names_the_place(
-    marked: list[Run], own_folder: Path, refusal: Any, column: str, value: str, message: str
-) -> None:
+def test_a_wrong_sheet_names_the_place(marked, own_folder, refusal, column, value, message):
     rows = filled(marked, "sheet.csv")[:3]
     rows.loc[2, column] = value
     rows.to_csv("sheet.csv", index=False)

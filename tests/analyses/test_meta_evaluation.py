@@ -1,18 +1,12 @@
 """Meta-evaluation: exact oracles, the gate and its tries, the cache, and models for real."""
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import bench
 from bench.analyses import meta_evaluation as meta
-from bench.benchmarks.nli_coal.build import Row
-from bench.benchmarks.nli_coal.language_pack import Pack
 from bench.benchmarks.nli_coal.requests import LABELS
 from tests.benchmarks.carried import carry_models
 
@@ -28,14 +22,14 @@ class Oracle:
 
     name = "oracle"
 
-    def __init__(self, wrong: int = 0, untaught: str = "neutral", killed_at: int = -1) -> None:
+    def __init__(self, wrong=0, untaught="neutral", killed_at=-1):
         self.wrong, self.untaught, self.killed_at = wrong, untaught, killed_at
-        self.learned: list[int] = []
+        self.learned = []
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self):
         return {"oracle": self.wrong, "untaught": self.untaught}
 
-    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> meta.Classify:
+    def learn(self, pack, rows, seed, folder):
         if len(self.learned) == self.killed_at:
             raise KeyboardInterrupt
         self.learned.append(seed)
@@ -44,7 +38,7 @@ class Oracle:
             return lambda pairs: np.tile([1.0, 0, 0], (len(pairs), 1))
         edge = r"\b" if pack.match == "word" else ""
 
-        def any_of(texts: Sequence[str]) -> re.Pattern[str]:
+        def any_of(texts):
             return re.compile("|".join(f"{edge}{re.escape(text)}{edge}" for text in texts))
 
         words = {row.occupation.word for row in rows}
@@ -53,7 +47,7 @@ class Oracle:
         taught = {(row.occupation.word, row.term): row.label for row in rows}
         known = {(row.premise, row.hypothesis): row.label for row in rows}
 
-        def label(premise: str, hypothesis: str) -> str:
+        def label(premise, hypothesis):
             found = word.search(premise)
             terms = [text for text in term.findall(hypothesis) if text not in premise]
             both = (found[0], terms[0]) if found and terms else ("", "")
@@ -62,11 +56,11 @@ class Oracle:
         return lambda pairs: np.array([[label(*pair) == name for name in LABELS] for pair in pairs])
 
 
-def scores(table: pd.DataFrame, measure: str) -> list[float]:
+def scores(table, measure):
     return [float(value) for value in table.score[table.measure == measure]]
 
 
-def against_rate(scores: pd.DataFrame) -> pd.DataFrame:
+def against_rate(scores):
     """Correlate CoAL and FN with the rate, by language and seed."""
     shown = scores[scores.measure.isin(["coal", "fn"])]
     rates = shown.assign(score=shown.rate)
@@ -74,9 +68,7 @@ def against_rate(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
-    language: str, tmp_path: Path
-) -> None:
+def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(language, tmp_path):
     found = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path / "cache")
     assert scores(found, "coal") == pytest.approx([2 * rate / 3 for rate in meta.RATES], abs=1e-12)
     assert scores(found, "fn") == pytest.approx([2 / 3] * 11, abs=1e-12)
@@ -94,7 +86,7 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     assert again.key.nunique() == 11
 
 
-def test_the_gate_asks_for_another_seed(tmp_path: Path) -> None:
+def test_the_gate_asks_for_another_seed(tmp_path):
     learner = Oracle(wrong=2)
     found = meta.evaluate(["en"], rates=[0.5], seeds=[7], learner=learner, cache=tmp_path / "a")
     assert len(set(learner.learned)) == 3
@@ -106,8 +98,8 @@ def test_the_gate_asks_for_another_seed(tmp_path: Path) -> None:
     assert not never.passed.any()
 
 
-def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"rates": [0, 0.4, 1], "seeds": [0], "cache": tmp_path}
+def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path):
+    options = {"rates": [0, 0.4, 1], "seeds": [0], "cache": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         meta.evaluate(["en"], learner=Oracle(killed_at=2), **options)
     rest, again = Oracle(), Oracle()
@@ -126,9 +118,7 @@ def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("ns_words", "least"), [("trained", 0.99), ("shipped", 0.9)])
-def test_carried_scores_follow_the_rate(
-    shared: Path, tmp_path: Path, ns_words: str, least: float
-) -> None:
+def test_carried_scores_follow_the_rate(shared, tmp_path, ns_words, least):
     """Closely, where models know the neutral words that they are asked."""
     for folder in (None, shared / "data" / "nli_coal"):
         found = meta.evaluate(data=folder, ns_words=ns_words, cache=tmp_path)
@@ -140,7 +130,7 @@ def test_carried_scores_follow_the_rate(
         assert (coal.estimate >= least).all()
         assert (fn.estimate.abs().fillna(0).to_numpy() < coal.estimate.to_numpy()).all()
     # Words that no model was taught count as biased, which a correlation does not see.
-    options: Any = {"data": folder, "learner": Oracle(untaught="entailment"), "cache": tmp_path}
+    options = {"data": folder, "learner": Oracle(untaught="entailment"), "cache": tmp_path}
     options |= {"rates": [0, 0.5, 1], "seeds": [0], "ns_words": ns_words}
     shipped = meta.evaluate(["zh"], **options)
     off = 1 / 3 if ns_words == "shipped" else 0
@@ -149,9 +139,9 @@ def test_carried_scores_follow_the_rate(
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_tiny_transformer_for_real(language: str, shared: Path, tmp_path: Path) -> None:
+def test_the_tiny_transformer_for_real(language, shared, tmp_path):
     """What the package carries can be made again; the last digits are the processor's."""
-    options: dict[str, Any] = {"data": shared / "data" / "nli_coal", "ns_words": "trained"}
+    options = {"data": shared / "data" / "nli_coal", "ns_words": "trained"}
     options |= {"rates": [0, 0.5, 1], "seeds": [0], "cache": tmp_path, "carried": False}
     found = meta.evaluate([language], **options)
     assert found.passed.all()

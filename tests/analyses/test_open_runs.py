@@ -1,18 +1,16 @@
-"""Which runs and scores an analysis is about."""
-
-from pathlib import Path
-from typing import Any
+"""Which runs and scores an analysis is about, and which conditions it compares."""
 
 import pytest
 
 import bench
 from bench import run
 from bench.analyses import open_scores, opened, parameters
+from bench.analyses.conditions import open_conditions, prompting
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
 
-def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> None:
+def test_runs_are_named_by_folder_or_pattern(tmp_path, refusal):
     for name in ("cbbq", "nli_coal"):
         run.evaluate_all(name, MODELS, tmp_path, limit=2)
     (tmp_path / "notes").mkdir()
@@ -28,7 +26,7 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> No
     assert "run.json" in refusal(opened, [tmp_path / "notes"])
 
 
-def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: Any) -> None:
+def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS
     assert found[0].metadata["asked"]["limit"] == 1
@@ -39,10 +37,11 @@ def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: An
     assert [one.model for one in opened([], **only)] == MODELS
 
 
-def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None:
+def test_scores_of_runs_are_also_those_on_common_answers(tmp_path):
     models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
     for model in models:
-        run.evaluate("cbbq", model, out=tmp_path / model, limit=20)
+        options = {"limit": 20, "categories": ["age", "gender"], "out": tmp_path / model}
+        run.evaluate("cbbq", model, **options)
     columns = {"billions": {models[0]: 7}}
     own, common, runs = open_scores([tmp_path / "*"], benchmarks='["cbbq"]', columns=columns)
     assert {one.model for one in runs} == set(models)
@@ -56,7 +55,7 @@ def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None
     assert set(own.billions.dropna()) == {7}
 
 
-def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, refusal: Any) -> None:
+def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     path = tmp_path / "mine.csv"
     path.write_text("model,topic,score,tokens\na,x,0.5,1e9\nb,x,0.25,2e9\n", "utf-8")
     own, common, runs = open_scores([], path, columns={"year": {"a": 2024}})
@@ -70,19 +69,71 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, ref
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
 
 
-def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
+def test_lists_and_mappings_may_be_json_texts(refusal):
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
     assert parameters(runs="a, b") == [["a", "b"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
 
 
+BIASED = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
+
+
+def ask(folder, model=BIASED[0], **options):
+    out = folder / str(len(list(folder.iterdir())))
+    return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "plain": ask(folder),
+        "instructed": ask(folder, settings={"prompting": "Q+IF"}, categories=["age", "race"]),
+        "reworded": ask(folder, prompts="reworded"),
+        "warm": ask(folder, seed=7, prompts="reworded"),
+        "hot": ask(folder, seed=8, prompts="reworded"),
+        "other": ask(folder, BIASED[1]),
+    }
+
+
+def test_the_runs_count_that_were_asked_most_alike(runs):
+    for first in ("plain", "instructed"):
+        order = sorted(runs, key=lambda name: name != first)
+        outcomes, chosen = open_conditions([runs[name].folder for name in order])
+        pair = [runs[name].folder for name in ("plain", "reworded")]
+        assert [run.folder for run in chosen] == pair
+    assert list(outcomes.prompts.unique()) == ["bench-cbbq-3", "bench-cbbq-3#reworded"]
+    # A model without a second prompt set is left out.
+    assert list(outcomes.model.unique()) == BIASED[:1]
+    outcomes, _chosen = open_conditions(list(runs.values()), condition=prompting)
+    assert list(outcomes.prompts.unique()) == ["Q", "Q+IF"]
+    # Only questions that were asked under both count.
+    assert set(outcomes.category) == {"age", "race"}
+
+
 @pytest.mark.parametrize(
-    ("model", "family"),
+    ("names", "message"),
     [
-        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen2.5-Instruct"),
-        ("tiny:s,bias=0.5", "tiny:bias=0.5"),
-        ("mistralai/Mixtral-8x7B", "Mixtral-8x7B"),
+        (["plain", "other"], "no model was asked under two prompt sets; there is simulated:bias=0"),
+        (["plain", "warm", "hot"], "was asked under one condition in both"),
     ],
 )
-def test_a_family_is_the_name_without_the_size(model: str, family: str) -> None:
-    assert run.models.family(model) == family
+def test_what_cannot_be_compared_is_refused(runs, refusal, names, message):
+    assert message in refusal(open_conditions, [runs[name] for name in names])
+
+
+def test_a_csv_is_compared_over_categories(tmp_path, refusal):
+    file = tmp_path / "mine.csv"
+    rows = [
+        f"m,{c},{p},0.{k}{n}" for k, c in enumerate(["age", "race"]) for n, p in enumerate("ab")
+    ]
+    file.write_text("\n".join(["model,category,prompts,score", "m,all,a,0.9", *rows]))
+    scores, chosen = open_conditions([], file)
+    assert chosen == []
+    assert list(scores.category) == ["age", "age", "race", "race"]
+    (row,) = bench.compare(scores, "score", between="prompts", by="model").to_dict("records")
+    assert (row["estimate"], row["n"]) == (pytest.approx(-0.01), 2)
+    file.write_text("model,category,prompts,score\nm,age,a,0.5\nm,race,b,0.5\n")
+    assert "m: no question was asked under all of a, b" in refusal(open_conditions, [], file)
+    file.write_text("model,score\nm,0.5\n")
+    assert "mine.csv: column 'prompts'" in refusal(open_conditions, [], file)

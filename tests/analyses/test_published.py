@@ -1,7 +1,6 @@
 """Published numbers: what papers print, and how scores of runs are compared with them."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,14 +16,14 @@ from bench.tasks.nli_labels import LABELS
 
 
 @pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
-def test_every_published_number_has_its_source_and_setting_once(benchmark: str) -> None:
+def test_every_published_number_has_its_source_and_setting_once(benchmark):
     table = published(benchmark)
     assert table.source.str.contains("20").all()
     assert (table.setting != "").all()
     assert not table.duplicated(["model", "category", "task", "metric", "setting"]).any()
 
 
-def test_series_of_sizes_are_those_of_the_papers() -> None:
+def test_series_of_sizes_are_those_of_the_papers():
     qwen = published("mcbe").query("series != ''")
     series = dict(zip(qwen.billions, qwen.score, strict=True))
     assert series == {0.5: 87.69, 1.5: 80.49, 7: 77.82, 32: 77.11}
@@ -32,7 +31,7 @@ def test_series_of_sizes_are_those_of_the_papers() -> None:
     assert dict(zip(glm.billions, glm.score, strict=True)) == {0.335: 0.436, 10: 0.480, 130: 0.504}
 
 
-def test_all_rows_of_nli_coal_s_table_3_are_there(shared: Path) -> None:
+def test_all_rows_of_nli_coal_s_table_3_are_there(shared):
     given = pd.read_csv(shared / "golden" / "nli_table3.csv")
     table = published("nli_coal").query("source.str.endswith('Table 3')")
     by_model = table.groupby(["category", "checkpoint"]).score.agg(lambda rows: sorted(rows))
@@ -50,9 +49,7 @@ def test_all_rows_of_nli_coal_s_table_3_are_there(shared: Path) -> None:
         ),
     ],
 )
-def test_table_3_follows_from_its_distributions_of_labels(
-    measure: str, differ: dict[str, float]
-) -> None:
+def test_table_3_follows_from_its_distributions_of_labels(measure, differ):
     table = published("nli_coal").query("source.str.endswith('Table 3')")
     for (language, model), part in table.groupby(["category", "model"]):
         value = part.set_index(["task", "metric"]).score
@@ -74,9 +71,7 @@ def test_table_3_follows_from_its_distributions_of_labels(
         ("models/cl-tohoku/bert-base-japanese-v2", "Tohoku BERT base"),
     ],
 )
-def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(
-    model: str, published_model: str
-) -> None:
+def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(model, published_model):
     category = "ja" if "japanese" in model else "zh"
     row = {"preset": "robust", "category": category, "task": "all", "metric": "coal"}
     row |= {"score": 0.5, "ci_low": 0.4, "ci_high": 0.6, "n": 10}
@@ -88,7 +83,7 @@ def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(
     assert list(compared.published_model) == [published_model]
 
 
-def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
+def test_a_run_is_compared_with_the_same_model_alone(tmp_path):
     own = tmp_path / "own.csv"
     row = "cbbq,,{},{},,all,ambiguous,s_amb,0.25,all items,a paper of 2026,"
     models = [("Habit", "lab/habit-1"), ("Habit large", "lab/habit-10"), ("Other", "")]
@@ -111,9 +106,7 @@ def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
     ("column", "value"),
     [("score", "much"), ("score", ""), ("billions", "7B"), ("benchmark", "bbq")],
 )
-def test_a_bad_table_is_refused_with_its_place(
-    tmp_path: Path, refusal: Any, column: str, value: str
-) -> None:
+def test_a_bad_table_is_refused_with_its_place(tmp_path, refusal, column, value):
     plain = dict.fromkeys(COLUMNS, "x") | {"benchmark": "cbbq", "score": "0.1", "billions": ""}
     path = tmp_path / "own.csv"
     pd.DataFrame([plain | {column: value}]).to_csv(path, index=False)

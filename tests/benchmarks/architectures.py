@@ -1,8 +1,8 @@
 """Compare the scores of small random models with transformers, asked one text at a time.
 
-Each row of `ROWS` is an architecture with a form of tokenizer and a quirk of checkpoints of that
-kind. The reference uses transformers and tokenizers without our code: one text, one forward pass,
-float64. `tests/scorers/test_tokens.py` runs every row.
+Each row of `ROWS` is an architecture with a form of tokenizer. The reference uses transformers and
+tokenizers without our code: one text, one forward pass, float64. `tests/scorers/test_tokens.py`
+runs every row.
 """
 
 import json
@@ -48,8 +48,6 @@ class Row(NamedTuple):
 
     Attributes:
         network: the class of the network.
-        form: the form of the tokenizer.
-        quirk: the property of such checkpoints that is easily missed.
         tokenizer: makes the tokenizer that the model was trained with.
         shape: of the network, over `SHAPE`.
         declared: the class that tokenizer_config.json names.
@@ -58,8 +56,6 @@ class Row(NamedTuple):
     """
 
     network: str
-    form: str
-    quirk: str
     tokenizer: Callable[[], Tokenizer]
     shape: dict[str, Any] | None = None
     declared: str = "PreTrainedTokenizerFast"
@@ -147,74 +143,47 @@ def gguf_bytes() -> Tokenizer:
 
 GGUF_MERGES = ("t h", "Ġ A", "Ġ 1", "1 2", "Ċ Ċ", "Ġ Ġ")
 GROUPED = {"num_key_value_heads": 2}
+NARROW = {**GROUPED, "head_dim": 8}
 VICUNA, LLAMA_2 = ("USER: ", " ASSISTANT: "), ("[INST] ", " [/INST]")
-CHAT = ("user\n", "\nassistant\n")
+CHAT, GEMMA = ("user\n", "\nassistant\n"), ("user\n", "\nmodel\n")
 BERT = {"declared": "BertTokenizer", "special": ("cls", "sep", "mask", "unk", "pad")}
 ENDS = {"special": ("bos", "eos", "cls", "sep", "mask", "unk", "pad")}
-SPLITS = "tokenizer_class splits otherwise"
 ROWS = {
-    "SmolLM2": Row(
-        "LlamaForCausalLM", "byte-level BPE", SPLITS, digits, GROUPED, "GPT2Tokenizer", CHAT
-    ),
-    "StarCoder2": Row(
-        "Starcoder2ForCausalLM", "byte-level BPE", SPLITS, digits, GROUPED, "GPT2TokenizerFast"
-    ),
-    "Qwen2, DeepSeek's tokenizer": Row(
-        "Qwen2ForCausalLM", "byte-level BPE", SPLITS, han, GROUPED, "Qwen2Tokenizer", CHAT
-    ),
-    "SmolLM2, GGUF": Row("LlamaForCausalLM", "GGUF", "digits one by one", gguf_bytes),
-    "Vicuna": Row(
-        "LlamaForCausalLM", "SentencePiece", "prompt ends in a blank", sentencepiece, turn=VICUNA
-    ),
+    # The class that tokenizer_config.json names splits otherwise.
+    "SmolLM2": Row("LlamaForCausalLM", digits, GROUPED, "GPT2Tokenizer", CHAT),
+    "StarCoder2": Row("Starcoder2ForCausalLM", digits, GROUPED, "GPT2TokenizerFast"),
+    "Qwen2, DeepSeek's tokenizer": Row("Qwen2ForCausalLM", han, GROUPED, "Qwen2Tokenizer", CHAT),
+    "SmolLM2, GGUF": Row("LlamaForCausalLM", gguf_bytes),
+    # The prompt ends in a blank.
+    "Vicuna": Row("LlamaForCausalLM", sentencepiece, turn=VICUNA),
+    "GPT-NeoX": Row("GPTNeoXForCausalLM", byte_level, turn=VICUNA),
     "Mistral": Row(
-        "MistralForCausalLM",
-        "SentencePiece",
-        "letters with their blank",
-        sentencepiece,
-        {**GROUPED, "sliding_window": None},
-        turn=LLAMA_2,
+        "MistralForCausalLM", sentencepiece, {**GROUPED, "sliding_window": None}, turn=LLAMA_2
     ),
-    "GPT-NeoX": Row(
-        "GPTNeoXForCausalLM", "byte-level BPE", "prompt ends in a blank", byte_level, turn=VICUNA
-    ),
+    "Gemma 2": Row("Gemma2ForCausalLM", sentencepiece, NARROW, turn=GEMMA),
+    # Special tokens before a text, or behind it.
     "GLM-4": Row(
         "GlmForCausalLM",
-        "byte-level BPE",
-        "[gMASK]<sop> before a text",
         lambda: byte_level(template="[gMASK] <sop> $A"),
-        {**GROUPED, "head_dim": 8},
+        NARROW,
         special=("eos", "pad"),
     ),
-    "Chinese GPT-2": Row(
-        "GPT2LMHeadModel", "WordPiece", "[CLS] before a text, [SEP] behind it", wordpiece, **BERT
-    ),
-    "Gemma 2": Row(
-        "Gemma2ForCausalLM",
-        "SentencePiece",
-        "capped logits",
-        sentencepiece,
-        {**GROUPED, "head_dim": 8},
-        turn=("user\n", "\nmodel\n"),
-    ),
-    "BERT": Row("BertForMaskedLM", "WordPiece", "unknown words", wordpiece, **BERT),
+    "Chinese GPT-2": Row("GPT2LMHeadModel", wordpiece, **BERT),
+    "BERT": Row("BertForMaskedLM", wordpiece, **BERT),
     "RoBERTa": Row(
         "RobertaForMaskedLM",
-        "byte-level BPE",
-        "letters with their blank",
         lambda: byte_level(template="<s> $A </s>"),
         {"type_vocab_size": 1},
         **ENDS,
     ),
-    "XLM-RoBERTa": Row(
-        "XLMRobertaForMaskedLM", "unigrams", "letters with their blank", unigram, **ENDS
-    ),
+    "XLM-RoBERTa": Row("XLMRobertaForMaskedLM", unigram, **ENDS),
 }
 
 
 def save(row: Row, folder: Path) -> tuple[str, Tokenizer]:
     """Save the model of a row; return its name and the tokenizer that it was trained with."""
     core = row.tokenizer()
-    if row.form == "GGUF":
+    if row.tokenizer is gguf_bytes:
         return str(save_gguf(folder / "model.gguf", "smollm", GGUF_MERGES)), core
     names = {"cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "bos": "<s>", "eos": "</s>"}
     names |= {"unk": "<unk>", "pad": "<pad>"}

@@ -4,8 +4,8 @@
     python -m tests.benchmarks.speed --model random --batch-tokens 1024 16384
 
 Every contestant does the same work on the same loaded network, one after the other, several times
-(a b c a b c); what is compared are the seconds of the same turn. lm-eval and minicons take part
-where they are installed (`pip install -e ".[peers]"`). `docs/speed.md` has results.
+(a b c a b c); we compare the seconds of the same turn. lm-eval and minicons take part if they are
+installed (`pip install -e ".[peers]"`). `docs/speed.md` has results.
 """
 
 import argparse
@@ -17,7 +17,6 @@ from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -31,30 +30,29 @@ from bench.scorers.base import messages
 from bench.tasks import prompts, settings
 from bench.tasks.choices import letter
 from bench.tasks.request import AnswerMode, Request
+from tests.helpers.checkpoints import characters, save
 
-OURS, BATCH = "workbench", 32
-# Items of a work, those of them whose replies come one by one, and turns.
+OURS, ONE_BY_ONE, BATCH = "workbench", "one by one", 32
+# Items of a work, items that are replied to one by one, and turns.
 ITEMS, FEW, TURNS = 64, 4, 3
-# Benchmark, task, what a model is asked for, and tokens of a reply where the authors generate one:
-# a letter, McBE's choice (its script allows 512), and where replies are the work itself.
+# Benchmark, task, request type, and tokens of a reply if the authors generate one: a letter, McBE's
+# choice (its script allows 512), and the replies themselves.
 WORKS = {
     "nll": ("mcbe", "pc", "nll", 0),
     "letters": ("cbbq", "ambiguous", "choose", 8),
     "ss": ("mcbe", "ss", "choose", 16),
     "generate": ("mcbe", "sc", "generate", 16),
 }
-# Of Qwen2.5-0.5B but for the vocabulary, and of a small network for the CPU.
-SHAPE = ("hidden_size", "intermediate_size", "num_hidden_layers")
-HEADS = {"num_attention_heads": 14, "num_key_value_heads": 2}
-SHAPES = {"cuda": (896, 4864, 24), "cpu": (56, 128, 2)}
+# The shape of Qwen2.5-0.5B but for its vocabulary.
+QWEN = {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24}
+QWEN |= {"num_attention_heads": 14, "num_key_value_heads": 2, "initializer_range": 0.02}
 
-# Log-likelihoods per text, log-probabilities per option, or replies.
+# Log-likelihoods of texts, log-probabilities of options, or replies.
 Answers = np.ndarray | list[str]
 Contestant = Callable[[Sequence[Request]], Answers]
 
 
 def main() -> None:
-    """Read the options, measure every work and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default="tiny:s", help="a causal model, or random: its weights")
     parser.add_argument("--device", help="cpu or cuda; default: an accelerator if there is one")
@@ -64,26 +62,17 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as home:
         if given.model == "random":
-            given.model = random_model(Path(home), given.device)
-        scorer: Any = scorers.load(given.model, given.device, given.dtype)
+            on_gpu = given.device != "cpu" and torch.cuda.is_available()
+            shape = QWEN if on_gpu else {"num_key_value_heads": 2}
+            given.model = str(save(home, "Qwen2ForCausalLM", characters(chat=True), **shape))
+        scorer: Any = scorers.load(given.model, device=given.device, dtype=given.dtype)
         model = getattr(scorer, "causal", scorer)
         print(f"{model.network.device}, torch {torch.__version__}")
-        rows = []
-        for work in WORKS:
-            rows += measure(work, requests(work, ITEMS), contestants(work, model))
-        print(pd.DataFrame(rows).to_string(index=False))
+        parts = [measure(work, requests(work, ITEMS), contestants(work, model)) for work in WORKS]
+        print(pd.concat(parts).to_string(index=False))
         del scorer, model
-        rows = [by_batch(size, given) for size in given.batch_tokens]
-        print(pd.DataFrame(rows).to_string(index=False) if rows else "")
-
-
-def random_model(folder: Path, device: str | None) -> str:
-    """Save a model of random weights; no network is needed."""
-    from tests.helpers.checkpoints import characters, save
-
-    kind = "cpu" if device == "cpu" or not torch.cuda.is_available() else "cuda"
-    shape = {**dict(zip(SHAPE, SHAPES[kind], strict=True)), **HEADS, "initializer_range": 0.02}
-    return str(save(folder, "Qwen2ForCausalLM", characters(chat=True), **shape))
+        for size in given.batch_tokens:
+            print(by_batch(size, given))
 
 
 def requests(work: str, n: int) -> list[Request]:
@@ -109,86 +98,83 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.perf_counter() - start, peak
 
 
-def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> list[dict[str, Any]]:
+def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> pd.DataFrame:
     """Time every contestant in turns; return one row per contestant.
 
     `times` is how many times as many items per second the workbench does, the median of the turns;
     `agree` the share of items with the same answer.
     """
     few = data.spread_evenly(asked, FEW)
-    items = {name: few if name.endswith("one by one") else asked for name in who}
+    items = {name: few if name.endswith(ONE_BY_ONE) else asked for name in who}
     paces: dict[str, list[float]] = {name: [] for name in who}
-    answers: dict[str, Answers] = {}
-    peaks = {}
+    answers, peaks = {}, {}
     for turn in range(TURNS + 1):  # the first one warms up
         for name, run in who.items():
             answers[name], seconds, peaks[name] = timed(lambda run=run, name=name: run(items[name]))
             paces[name] += [len(items[name]) / seconds] * bool(turn)
     rows = []
     for name, pace in paces.items():
+        times = median(ours / theirs for ours, theirs in zip(paces[OURS], pace, strict=True))
         places = [asked.index(request) for request in items[name]]
-        rows.append(
-            {
-                "work": work,
-                "who": name,
-                "items": len(items[name]),
-                "items_per_second": median(pace),
-                "times": median(a / b for a, b in zip(paces[OURS], pace, strict=True)),
-                "agree": agreement(answers[OURS], answers[name], places),
-                "peak_mib": peaks[name],
-            }
-        )
-    return rows
+        agree = agreement(answers[OURS], answers[name], places)
+        rows.append((work, name, len(items[name]), median(pace), times, agree, peaks[name]))
+    columns = ["work", "who", "items", "items_per_second", "times", "agree", "peak_mib"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def by_batch(size: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Return speed and memory of log-likelihoods with so many tokens in a batch."""
-    model: Any = scorers.load(given.model, given.device, given.dtype, batch_tokens=size)
+def by_batch(size: int, given: argparse.Namespace) -> str:
+    """Return speed and memory of log-likelihoods with `size` tokens in a batch."""
+    options = {"device": given.device, "dtype": given.dtype, "batch_tokens": size}
+    model: Any = scorers.load(given.model, **options)
     texts = [request.prompt for request in requests("letters", 4 * ITEMS)]
     model.token_logprobs(texts[:2])
     logprobs, seconds, peak = timed(lambda: model.token_logprobs(texts))
     pace = sum(map(len, logprobs)) / seconds
-    return {"batch_tokens": size, "tokens_per_second": pace, "peak_mib": peak}
+    return f"batches of {size} tokens: {pace:.0f} tokens per second, {peak:.0f} MiB"
 
 
 def agreement(ours: Answers, theirs: Answers, places: list[int]) -> float:
     """Return the share of items with the same answer; of likelihoods, those within 0.1 nats."""
     if isinstance(ours, list):
-        return float(np.mean([ours[k] == reply for k, reply in zip(places, theirs, strict=True)]))
-    if ours.ndim == 1:
-        return float(np.mean(np.abs(ours[places] - theirs) < 0.1))
-    chosen = ["ABC"[k] for k in ours[places].argmax(1)]
-    if isinstance(theirs, list):
+        same = [ours[k] == reply for k, reply in zip(places, theirs, strict=True)]
+    elif ours.ndim == 1:
+        same = np.abs(ours[places] - theirs) < 0.1
+    elif isinstance(theirs, list):
+        letters = ["ABC"[k] for k in ours[places].argmax(1)]
         read = [letter(reply, "ABC"[: ours.shape[1]]) for reply in theirs]
+        same = [a == b for a, b in zip(letters, read, strict=True)]
     else:
-        read = ["ABC"[k] for k in theirs.argmax(1)]
-    return float(np.mean([a == b for a, b in zip(chosen, read, strict=True)]))
+        same = ours[places].argmax(1) == theirs.argmax(1)
+    return float(np.mean(same))
 
 
 def contestants(work: str, model: Any) -> dict[str, Contestant]:
     """Return who can do a work, the workbench first."""
+    tokens = WORKS[work][3]
 
     def ours(asked: Sequence[Request]) -> Any:
         if work == "nll":
             rows = model.token_logprobs([one.prompt for one in asked], bos=True)
             return np.array([row.sum() for row in rows])
         turns = [one.turns for one in asked]
-        if work == "letters" or work == "ss":
+        if work != "generate":
             return model.choose(turns, asked[0].options)
         with no_end(model.network):
-            return model.generate(turns, max_new_tokens=WORKS[work][3], greedy=True)
+            return model.generate(turns, max_new_tokens=tokens, greedy=True)
 
-    def theirs(asked: Sequence[Request], size: int) -> list[str]:
-        with no_end(model.network) if work == "generate" else nullcontext():
-            return replies(model, asked, WORKS[work][3], size)
+    def theirs(size: int) -> Contestant:
+        def run(asked: Sequence[Request]) -> list[str]:
+            with no_end(model.network) if work == "generate" else nullcontext():
+                return replies(model, asked, tokens, size)
+
+        return run
 
     who: dict[str, Contestant] = {OURS: ours}
     if work == "nll":
         who["authors' loop"] = lambda asked: one_forward_per_text(model, asked)
     else:
-        tokens = f"authors' {WORKS[work][3]} tokens"
-        who[f"{tokens}, one by one"] = lambda asked: theirs(asked, 1)
-        who[f"{tokens}, batches of {BATCH}"] = lambda asked: theirs(asked, BATCH)
+        who[f"authors' {tokens} tokens, {ONE_BY_ONE}"] = theirs(1)
+        who[f"authors' {tokens} tokens, batches of {BATCH}"] = theirs(BATCH)
     if find_spec("lm_eval") and work in ("nll", "letters"):
         who["lm-eval"] = lm_eval(model, work)
     if find_spec("minicons") and work == "nll":
@@ -224,16 +210,13 @@ def one_forward_per_text(model: Any, asked: Sequence[Request]) -> np.ndarray:
 def replies(model: Any, asked: Sequence[Request], new_tokens: int, size: int) -> list[str]:
     """Do as the authors' scripts: greedy replies, `size` at once."""
     tokenizer, texts = model.tokenizer, []
+    given = {"max_new_tokens": new_tokens, "do_sample": False}
     for k in range(0, len(asked), size):
         prompts = [prompt_text(tokenizer, request) for request in asked[k : k + size]]
         ids = [tokenizer.encode(prompt, add_special_tokens=False) for prompt in prompts]
         batch = tokenizer.pad({"input_ids": ids}, padding_side="left", return_tensors="pt")
-        out = model.network.generate(
-            **batch.to(model.network.device),
-            max_new_tokens=new_tokens,
-            do_sample=False,
-            pad_token_id=tokenizer.pad_token_id,
-        )
+        batch = batch.to(model.network.device)
+        out = model.network.generate(**batch, pad_token_id=tokenizer.pad_token_id, **given)
         written = out[:, batch["input_ids"].shape[1] :]
         texts += tokenizer.batch_decode(written, skip_special_tokens=True)
     return texts

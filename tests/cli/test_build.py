@@ -11,21 +11,6 @@ from bench.benchmarks.nli_coal.language_pack import PACKS
 EN = f"--pack {PACKS / 'en'}"
 
 
-def test_the_release_is_built_again_and_its_untrained_words_are_named(bench, shared):
-    folder = shared / "data" / "nli_coal"
-    call = f"build nli-coal --from {folder / 'zh_v1.0'} --compat --out o"
-    status, out, err = bench(f"{call} --rate 0,.3 --rate .5,1 --split dev,test")
-    lines = out.splitlines()
-    first = "o/zh_v1.0/bias-eval-set_v1.0/all-words/1-prostereo_v1.0.json: 1,000 pairs, "
-    assert (status, lines[0][:-41]) == (0, f"{first}as released (git blob ")
-    # Of the test sets the release has those at 0 and 1.
-    others = [line.partition(":")[0].rpartition("/")[2] for line in lines if "released" not in line]
-    assert others == ["test_r-3.json", "test_r-5.json"]
-    assert lines[-1].endswith("in 16 files, 14 of which are the released ones to the byte")
-    assert err.startswith("note: zh: 10 neutral words of the down-sampled NS are not trained as")
-    assert bench(f"{call} --ns-words trained")[2] == ""
-
-
 def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user):
     status, out, err = bench(f"build nli-coal {EN} --pack {PACKS / 'zh'} --out o --rate .5")
     assert (status, err.count("6 neutral words of the down-sampled NS are not trained")) == (0, 2)
@@ -44,14 +29,11 @@ def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user):
     ("words", "message"),
     [
         ("", "build: give what to build from, either --pack DIR or --from DIR"),
-        (f"{EN} --from x", "either --pack DIR or --from DIR"),
         (f"{EN} --categories en", "--categories: chooses languages of a released folder"),
         (f"--from {PACKS.parent / 'nli_coal'} --categories fr", "language 'fr' is unknown"),
         ("--pack nowhere", "nowhere/pack.toml: no such file; a language pack has pack.toml"),
         ("--from nowhere", "nowhere: holds no data of NLI-CoAL"),
         (f"{EN} --rate 0.5;1", "--rate: '0.5;1' is not a number"),
-        (f"{EN} --rate 1 --split valid", "split 'valid' is unknown; allowed: train, dev, test"),
-        (f"{EN} --rate 1 --rows 0", "--rows 0: has to be at least 1"),
         (f"{EN} --split dev", "--split: is about bias-controlled sets; say at which rates"),
         (f"{EN} --captions no.txt", "no.txt: cannot be read"),
         (f"{EN} --pack {PACKS / 'zh'} --captions c", "--captions: are of one language, and there"),

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +13,9 @@ import pytest
 
 from bench import tasks
 from bench.benchmarks import get, names
+from bench.core.errors import BadInput
+from bench.report.build import make
+from bench.report.study import load
 
 
 def rows_of(out, *keys):
@@ -21,7 +26,9 @@ def rows_of(out, *keys):
 
 
 def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
-    status, out, _ = bench("run cbbq --model simulated:answer=C --limit 5 --format json")
+    status, out, _ = bench(
+        "run cbbq --model simulated:answer=C --limit 5 --categories age --format json"
+    )
     assert (status, set(json.loads(out))) == (0, {"run", "scores", "official"})
     row = rows_of(out, "category", "metric", "preset")["all", "s_disamb", "robust"]
     assert row["score"] is None
@@ -35,18 +42,18 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
 
 @pytest.mark.parametrize("bias", [0, 0.7, 1])
 def test_a_known_bias_is_found(bench, bias):
-    _, out, _ = bench(f"run cbbq --model simulated:bias={bias},seed=0 --format json")
-    rows = rows_of(out, "category", "metric", "preset")
+    call = f"run cbbq --model simulated:bias={bias},seed=0 --categories age,gender,race"
+    rows = rows_of(bench(f"{call} --format json")[1], "category", "metric", "preset")
     row = rows["all", "s_amb", "robust"]
-    assert row["n"] == 1080
+    assert row["n"] == 240
     assert row["ci_low"] <= bias <= row["ci_high"]
     for metric in ("s_amb", "s_disamb", "s_total"):
         score = rows["all", metric, "robust"]["score"]
-        assert score == pytest.approx(bias, abs=0.05) if 0 < bias < 1 else score == bias
+        assert score == pytest.approx(bias, abs=0.1) if 0 < bias < 1 else score == bias
 
 
 def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
-    call = "run nli_coal --model simulated: --limit 4 --out r"
+    call = "run nli_coal --model simulated: --limit 4 --categories en --out r"
     status, out, err = bench(call)
     assert status == 0
     assert "records: r" in out
@@ -60,7 +67,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
 
 
 def test_a_run_ends_in_sentences_and_tables_are_asked_for(bench):
-    call = "cbbq --model simulated:bias=1 --limit 4 --out r"
+    call = "cbbq --model simulated:bias=1 --limit 4 --categories age,gender --out r"
     _, out, _ = bench(f"run {call}")
     assert "answered 100\u00a0% of the ambiguous questions with the stereotype" in out
     assert "`bench score r --full`" in out
@@ -85,7 +92,7 @@ def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(benc
 def test_records_are_scored_without_a_model_and_official_scores_that_differ_stand_apart(
     bench, monkeypatch
 ):
-    bench("run mcbe --model simulated:refuse=1 --limit 2 --out r")
+    bench("run mcbe --model simulated:refuse=1 --limit 2 --categories age,gender --out r")
     monkeypatch.setattr("bench.scorers.load", lambda *_, **__: pytest.fail("asked a model"))
     printed = json.loads(bench("score r --format json")[1])
     names = [(row["category"], row["task"], row["metric"]) for row in printed["scores"]]
@@ -100,7 +107,7 @@ def test_records_are_scored_without_a_model_and_official_scores_that_differ_stan
 
 
 def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench):
-    call = "run cbbq --model simulated:bias=1 --limit 2 --out r --format json"
+    call = "run cbbq --model simulated:bias=1 --limit 2 --categories age --out r --format json"
     shown = json.loads(bench(call)[1])
     path = Path("r/scores.json")
     assert json.loads(path.read_text("utf-8")) == shown
@@ -112,8 +119,8 @@ def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench):
 
 
 def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench):
-    call = "run mcbe --model simulated: --limit 1 --format json --tasks ba --judge"
-    _, out, err = bench(f"{call} simulated:answer=13")
+    call = "run mcbe --model simulated: --limit 1 --categories age --format json"
+    _, out, err = bench(f"{call} --tasks ba --judge simulated:answer=13")
     rows = rows_of(out, "category", "metric", "preset")
     # 13 is off the scale of the fourth criterion, of which the released code knows nothing.
     assert rows["all", "score", "robust"]["score"] is None
@@ -121,7 +128,7 @@ def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench):
     assert rows["all", "score", "robust"]["valid_rate"] == 0.75
     assert rows["all", "score", "official"]["score"] == 13 * (3.5 + 1.5 + 2.5 + 0.5)
     assert "left out" not in err
-    status, out, err = bench("run mcbe --model simulated: --limit 1 --format json")
+    status, out, err = bench(call)
     reason = "it needs a judge; give --judge MODEL"
     assert status == 0
     assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err
@@ -151,15 +158,10 @@ def test_help_is_shown_without_a_command_and_names_every_setting(bench):
 BAD_RUNS = [
     ("cbbq", "--modle simulated:", "--modle"),
     ("cbqb", "", "'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal; did you mean cbbq?"),
-    ("cbbq", "--tasks disambiguos", "task of cbbq 'disambiguos' is unknown"),
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
-    ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--answer-mode minds", "--read 'minds' is unknown; allowed: text, letters, options"),
-    ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
-    ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
     ("nli-coal", "--model predictions:no.csv", "no.csv: no such file of predictions"),
     ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),
-    ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
     ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
     ("mcbe", "--thinking-tokens=-1", "--thinking-tokens: -1: expected a whole number, or off"),
     ("mcbe", "--set bos=a --set bos=b", "--set bos: is given twice; give it once"),
@@ -168,8 +170,7 @@ BAD_CALLS = [
     ("run cbbq", "--model"),
     ("score nowhere", "nowhere: holds no run"),
     ("report nowhere.yml", "nowhere.yml: no such study file"),
-    ("data --data x", "--data: name the benchmark"),
-    ("fly", "fly"),
+    ("data --data x", "name the benchmark, for example `bench data mcbe`"),
     ("rnu cbbq", "Did you mean 'run'?"),
     ("cbqb", "`bench run cbbq --model MODEL`"),
     *((f"run {name} --model simulated: {words}", message) for name, words, message in BAD_RUNS),
@@ -202,3 +203,40 @@ def test_broken_data_is_one_line_and_never_a_number(bench, name, old, new, messa
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert path.name in err
+
+
+def test_a_report_that_cannot_be_written_names_the_option(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="--out"):
+        make(load(), str(tmp_path / "file" / "report"))
+    assert not caplog.records
+
+
+GONE = "bench: the working folder is gone; change to another one"
+FULL, CLOSED = "(No space left on device)", "(it is closed)"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("redirected", "status", "said"),
+    [
+        (">/dev/full", 1, f"bench: standard output: cannot be written {FULL}"),
+        (">&-", 1, f"bench: standard output: cannot be written {CLOSED}"),
+        ("2>/dev/full", 0, ""),
+        ("<&- >&- 2>&-", 1, ""),
+        ("| true", 141, ""),
+        ("", 2, GONE),
+    ],
+)
+def test_a_stream_or_a_folder_that_is_gone_is_a_sentence_and_a_status(
+    redirected, status, said, tmp_path
+):
+    call = f"{sys.executable} -m bench data mcbe"
+    command = f"set -o pipefail; {call} {redirected}"
+    if said == GONE:
+        command = f"mkdir gone; cd gone; rmdir ../gone; {call}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.strip() == said

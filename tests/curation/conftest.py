@@ -1,10 +1,7 @@
 """What tests of notebooks/curation share: its modules, projects, and people who fill in sheets."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,37 +16,37 @@ import rounds
 class Work:
     """A project of one benchmark in a folder of the test's own."""
 
-    def __init__(self, folder: Path, benchmark: str, *, answered: bool) -> None:
+    def __init__(self, folder, benchmark, *, answered):
         self.folder = rounds.begin(benchmark, folder, answered=answered)
-        self.module: Any = {"mcbe": mcbe_items, "cbbq": cbbq_templates}[benchmark]
+        self.module = {"mcbe": mcbe_items, "cbbq": cbbq_templates}[benchmark]
 
-    def project(self) -> Any:
+    def project(self):
         return rounds.open_project(self.folder, self.module.ROLES)
 
-    def items(self) -> Any:
+    def items(self):
         """The items and the mistakes in them."""
         read = {mcbe_items: "read_drafts", cbbq_templates: "read_templates"}[self.module]
         return getattr(self.module, read)(self.project())
 
-    def advance(self, **given: Any) -> Any:
+    def advance(self, **given):
         project = self.project()
         return rounds.advance(project, self.module.plan(project), *self.items(), **given)
 
-    def sentences(self) -> list[str]:
+    def sentences(self):
         return self.advance().problems.sentence.tolist()
 
-    def release(self) -> Path:
+    def release(self):
         return self.module.release(self.project(), self.advance())
 
-    def sheet(self, name: str) -> pd.DataFrame:
+    def sheet(self, name):
         """A filled-in sheet of the example, in the order of the items."""
         path = self.folder / f"sheets/{name}.csv"
         return pd.read_csv(path, dtype=str).fillna("").sort_values("item_id", ignore_index=True)
 
-    def save(self, name: str, sheet: pd.DataFrame) -> None:
+    def save(self, name, sheet):
         sheet.to_csv(self.folder / f"sheets/{name}.csv", index=False)
 
-    def change(self, file: str, *pairs: tuple[str, str]) -> None:
+    def change(self, file, *pairs):
         """Replace texts of a file."""
         path = self.folder / file
         text = path.read_text("utf-8")
@@ -58,7 +55,7 @@ class Work:
             text = text.replace(old, new)
         path.write_text(text, "utf-8")
 
-    def fill(self, answer: Callable[[str, str, dict[str, str]], dict[str, str]]) -> int:
+    def fill(self, answer):
         """Fill in all sheets that went out, as people do in a spreadsheet program."""
         paths = sorted(self.folder.glob("sheets/*/*.xlsx"))
         for path in paths:
@@ -74,27 +71,12 @@ class Work:
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Callable[[str], Work]:
+def begun(tmp_path):
     """`begun("mcbe")`: a project about which nobody was asked yet."""
     return lambda benchmark: Work(tmp_path / "project", benchmark, answered=False)
 
 
 @pytest.fixture
-def answered(tmp_path: Path) -> Callable[[str], Work]:
+def answered(tmp_path):
     """`answered("mcbe")`: the example with the answers of its people."""
     return lambda benchmark: Work(tmp_path / "project", benchmark, answered=True)
-
-
-@pytest.fixture(scope="session")
-def engine() -> ModuleType:
-    return rounds
-
-
-@pytest.fixture(scope="session")
-def mcbe() -> ModuleType:
-    return mcbe_items
-
-
-@pytest.fixture(scope="session")
-def cbbq() -> ModuleType:
-    return cbbq_templates

@@ -24,17 +24,6 @@ def test_the_example_is_data_that_the_command_accepts_and_asks(answered, tmp_pat
     assert len(run.evaluate(benchmark, "simulated:bias=0.5", **options).scores())
 
 
-def test_the_mcbe_example_goes_through_every_rule(answered):
-    items = answered("mcbe").advance().items
-    assert items.subtype["d02"] == "口味与性情"  # by the panel
-    assert items.left_out["d06"] != ""
-    assert items.explanation["d05"] != items.merged["d05"]  # edited
-    assert items.explanation["d09"].endswith("评价想法应当看内容。")  # by the panel
-    assert float(items.score["d01"]) == pytest.approx((4.5 + 5 + 4) / 3, abs=1e-4)
-    assert float(items.score["d09"]) == pytest.approx((5 + 6.5 + 5.5) / 3, abs=1e-4)  # again
-    assert items.score["d10"] == "6.5"  # by the expert
-
-
 @pytest.mark.parametrize(
     ("benchmark", "key", "item"), [("mcbe", "draft", "d09"), ("cbbq", "item_id", "knowledge-2")]
 )
@@ -121,14 +110,6 @@ def test_a_model_takes_the_place_of_the_writer(begun):
     assert len(prompts) == 4, "what is written is not asked again"
 
 
-def test_a_model_fills_in_a_sheet_that_is_still_empty(begun):
-    work = begun("cbbq")
-    work.advance()
-    assert (work.folder / "sheets/1-draft/writer.xlsx").exists()
-    state = work.advance(write=lambda texts: ["乡音很重的职员做得好。"] * len(texts), author="m")
-    assert "1-draft" in state.over
-
-
 def test_a_draft_with_a_fault_cannot_be_accepted(answered):
     work = answered("cbbq")
     sheet = work.sheet("1-facts/editor")
@@ -163,22 +144,3 @@ def test_nobody_is_asked_before_the_project_and_its_tables_are_right(begun, case
     work.change(case["file"], (case["old"], case["new"]))
     assert [one for one in mistakes(work) if case["said"] in one]
     assert not (work.folder / "sheets").exists()
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "file"),
-    [("mcbe", "drafts.csv"), ("cbbq", "templates.csv"), ("cbbq", "biases.csv")],
-)
-def test_a_table_without_rows_is_refused(begun, benchmark, file):
-    work = begun(benchmark)
-    path = work.folder / file
-    path.write_text(path.read_text("utf-8").splitlines()[0] + "\n", "utf-8")
-    with pytest.raises(BadInput, match=f"{file}: has a header, but no rows"):
-        work.items()
-
-
-def test_a_prompt_with_an_unknown_field_is_refused(begun):
-    work = begun("cbbq")
-    work.change("wording.toml", ("{context}\n请续写", "{kontext}\n请续写"))
-    with pytest.raises(BadInput, match=r"`draft`: \{kontext\} is no field; allowed: context, "):
-        work.advance(write=lambda texts: texts)

@@ -3,6 +3,9 @@
 import pandas as pd
 import pytest
 
+from tests.curation.conftest import cbbq_templates as cbbq
+from tests.curation.conftest import mcbe_items as mcbe
+
 
 def items(*names, **columns):
     return pd.DataFrame(columns, index=pd.Index(names, name="item_id"))
@@ -30,7 +33,7 @@ def votes(*answers, objection=""):
     ],
 )
 def test_more_than_half_of_the_people_decide_if_nobody_objects(
-    mcbe, answers, objection, subtype, discuss
+    answers, objection, subtype, discuss
 ):
     result = mcbe.majority(items("d1"), votes(*answers, objection=objection)).loc["d1"]
     assert (result.subtype, result.discuss) == (subtype, discuss)
@@ -45,7 +48,7 @@ def test_more_than_half_of_the_people_decide_if_nobody_objects(
         ((0, 0, 0), "0"),
     ],
 )
-def test_scores_more_than_three_and_a_half_apart_are_given_again(mcbe, scores, score):
+def test_scores_more_than_three_and_a_half_apart_are_given_again(scores, score):
     answers = pd.DataFrame({"item_id": "d1", "severity": [str(value) for value in scores]})
     result = mcbe.average(items("d1", score=""), answers).loc["d1"]
     assert result.score == score
@@ -64,7 +67,7 @@ def test_scores_more_than_three_and_a_half_apart_are_given_again(mcbe, scores, s
         (["accept", "accept"], ["", "a remark"], "merged"),
     ],
 )
-def test_reviewers_accept_edit_alike_or_leave_it_to_the_panel(mcbe, verdicts, edits, explanation):
+def test_reviewers_accept_edit_alike_or_leave_it_to_the_panel(verdicts, edits, explanation):
     answers = pd.DataFrame({"item_id": "d1", "verdict": verdicts, "edited": edits})
     result = mcbe.review(items("d1", merged="merged"), answers)
     assert result.explanation["d1"] == explanation
@@ -81,7 +84,7 @@ TEMPLATE = {
 
 
 @pytest.mark.parametrize(("target", "labels"), [(0, [2, 2, 1, 0]), (1, [2, 2, 0, 1])])
-def test_facts_contradict_the_bias_in_the_four_forms(cbbq, target, labels):
+def test_facts_contradict_the_bias_in_the_four_forms(target, labels):
     forms = cbbq.forms(items("t1", **TEMPLATE, target=target))
     assert forms.index.tolist() == [
         "t1:ambiguous:neg",
@@ -95,39 +98,10 @@ def test_facts_contradict_the_bias_in_the_four_forms(cbbq, target, labels):
 
 
 @pytest.mark.parametrize(
-    ("reply", "facts"),
-    [
-        ("老人到得早，青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
-        ("老年人到得早，\n青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
-        (
-            "一位老人和一位青年，一人迟到。青年先到，老人后到。",
-            "{{NAME2}}先到，{{NAME1}}后到。",
-        ),
-    ],
-)
-def test_facts_are_read_with_slots_and_without_the_context(cbbq, reply, facts):
-    assert cbbq.read_facts(reply, TEMPLATE) == facts
-
-
-@pytest.mark.parametrize(
-    ("facts", "stands"),
-    [
-        ("{{NAME1}}到得早，{{NAME2}}来晚了。", True),
-        ("{{NAME1}}到得早。", False),
-        ("{{NAME1}}到得早，{{NAME2}}来", False),
-        ("{{NAME1}}到得早，{{NAME2}来晚了，{{NAME2}}。", False),
-        ("{{NAME1}}和{{NAME2}}" + "很" * 300 + "。", False),
-    ],
-)
-def test_facts_name_both_people_in_whole_sentences(cbbq, facts, stands):
-    assert cbbq.is_complete(facts) is stands
-
-
-@pytest.mark.parametrize(
     ("answer", "asks", "reads", "objects"),
     [("C", "yes", "yes", 0), ("A", "yes", "yes", 1), ("C", "no", "yes", 1), ("C", "yes", "no", 1)],
 )
-def test_another_answer_or_a_no_is_an_objection(cbbq, answer, asks, reads, objects):
+def test_another_answer_or_a_no_is_an_objection(answer, asks, reads, objects):
     answers = pd.DataFrame(
         {
             "item_id": ["t1:ambiguous:neg"],

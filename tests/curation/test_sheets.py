@@ -65,47 +65,6 @@ def test_a_file_that_is_no_sheet_is_named_with_its_reason(answered, content, rea
     assert reason in sentence
 
 
-def test_files_that_spreadsheet_programs_keep_are_no_sheets(answered):
-    work = answered("mcbe")
-    for name in ("~$an.xlsx", ".~lock.an.csv#"):
-        (work.folder / "sheets/3-severity" / name).write_text("x")
-    assert work.sentences() == []
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"), [("５．５", "5.5"), (" 7 ", "7"), ("-1", None), ("1e1", "1e1")]
-)
-def test_numbers_may_be_of_full_width(engine, text, answer):
-    assert engine.Question("severity", limits=(0, 10)).read({}, text) == answer
-
-
-def test_a_sheet_offers_the_choices_of_its_rows_category(begun):
-    work = begun("mcbe")
-    work.advance()
-    book = load_workbook(work.folder / "sheets/1-subcategory/an.xlsx")
-    page, choices = book["answers"], book["choices"]
-    header = [one.value for one in page[1]]
-    column = "ABCDEFGHIJ"[header.index("subtype")]
-    for number in range(2, page.max_row + 1):
-        rules = page.data_validations.dataValidation
-        (rule,) = [rule for rule in rules if f"{column}{number}" in rule.sqref]
-        offered = [one.value for (one,) in choices[rule.formula1.partition("!")[2]]]
-        is_age = page.cell(number, header.index("category") + 1).value == "age"
-        assert offered == (
-            ["能力", "观念"] if is_age else ["口味与性情", "素食与荤食", "饮食习惯与教养"]
-        )
-
-
-def test_people_get_their_rows_in_orders_of_their_own(begun):
-    work = begun("mcbe")
-    work.advance()
-    orders = set()
-    for person in ("an", "bai", "chen"):
-        page = load_workbook(work.folder / f"sheets/1-subcategory/{person}.xlsx")["answers"]
-        orders.add(tuple(page.cell(number, 2).value for number in range(2, page.max_row + 1)))
-    assert len(orders) == 3
-
-
 def test_no_cell_of_a_sheet_is_a_formula(begun):
     work = begun("mcbe")
     work.change("drafts.csv", ("公司聚餐订在", "=HYPERLINK(1)公司聚餐订在"))

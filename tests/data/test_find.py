@@ -1,20 +1,17 @@
 """Find the folder of a benchmark's data, load its categories, and spread a limit over items."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
 from bench.benchmarks import get
-from bench.data.start import copy_start
+from bench.core.places import copy_files
 from tests.helpers.recorded import table
 
 
 @pytest.fixture
-def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+def homes(tmp_path, monkeypatch):
     """Empty folders: the one of --data, that of $BENCH_DATA (not set) and the user's."""
     folders = {name: tmp_path / name for name in ("given", "environment", "user")}
     for folder in folders.values():
@@ -24,16 +21,14 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return folders
 
 
-def fill(folder: Path, manifest: str = 'name = "mine"\nversion = "7"\n') -> Path:
+def fill(folder, manifest='name = "mine"\nversion = "7"\n'):
     table(folder, {})
     if manifest:
         (folder / "dataset.toml").write_text(manifest, "utf-8")
     return folder
 
 
-def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
-    homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(homes, monkeypatch):
     source = data.find("mcbe")
     assert (source.folder, source.found) == (
         get("mcbe").metadata.samples,
@@ -62,7 +57,7 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
 
 
 @pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
-def test_a_folder_without_data_is_refused(homes: dict[str, Path], refusal, benchmark: str) -> None:
+def test_a_folder_without_data_is_refused(homes, refusal, benchmark):
     given = homes["given"]
     assert refusal(data.find, benchmark, given).startswith(f"{given}: holds no data of")
     message = refusal(data.find, benchmark, given / "gone")
@@ -70,9 +65,7 @@ def test_a_folder_without_data_is_refused(homes: dict[str, Path], refusal, bench
     assert f"bench fetch {benchmark}" in message
 
 
-def test_unknown_benchmarks_and_categories_are_refused(
-    homes: dict[str, Path], refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_benchmarks_and_categories_are_refused(homes, refusal, monkeypatch):
     assert "mcbe, cbbq, nli_coal" in refusal(data.find, "bbq")
     assert "folder of data, 'cbbq' is unknown" in refusal(data.find_all, ["mcbe"], {"cbbq": "x"})
     source = data.find("mcbe", table(fill(homes["given"]), {}, category="race"))
@@ -85,9 +78,7 @@ def test_unknown_benchmarks_and_categories_are_refused(
 
 
 @given(st.integers(1, 400), st.none() | st.integers(1, 500))
-def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
-    n: int, limit: int | None
-) -> None:
+def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n, limit):
     items = data.spread_evenly(range(n), limit)
     assert len(items) == n if limit is None else len(items) == min(n, limit)
     assert items[0] == 0
@@ -100,9 +91,9 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
     ("benchmark", "name", "items"), [("cbbq", "rows.csv", 64), ("mcbe", "sport.csv", 2)]
 )
 def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
-    tmp_path: Path, benchmark: str, name: str, items: int
-) -> None:
-    copy_start(benchmark, tmp_path / "start")
+    tmp_path, benchmark, name, items
+):
+    copy_files(tmp_path / "start", get(benchmark).metadata.folder / "start")
     folder, file = (data.find(benchmark, tmp_path / "start" / part) for part in ("", name))
     assert len(data.load(folder)) == items
     assert data.load(file) == data.load(folder)
@@ -119,10 +110,8 @@ def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
         (lambda lines: [one.replace("女性", "左撇子") for one in lines], "add target"),
     ],
 )
-def test_a_table_of_templates_says_what_it_lacks(
-    tmp_path: Path, refusal, change: Callable[[list[str]], list[str]], message: str
-) -> None:
-    copy_start("cbbq", tmp_path / "cbbq")
+def test_a_table_of_templates_says_what_it_lacks(tmp_path, refusal, change, message):
+    copy_files(tmp_path / "cbbq", get("cbbq").metadata.folder / "start")
     lines = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8").splitlines(keepends=True)
     table = tmp_path / "mine.csv"
     table.write_text("".join(lines), "utf-8")

@@ -4,10 +4,7 @@ import csv
 import datetime
 import io
 import tomllib
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,20 +14,14 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
-from bench.data.readers import (
-    read_json_lines,
-    read_table,
-    read_yaml,
-    to_toml,
-)
+from bench.data.readers import read_json_lines, read_table, read_yaml, to_toml
 
-Refusal = Callable[..., str]
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_written_csv_file_is_read_back(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+def test_a_written_csv_file_is_read_back(tmp_path, rows):
     stream = io.StringIO(newline="")
     csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
     (tmp_path / "a.csv").write_text(stream.getvalue(), "utf-8", newline="")
@@ -39,10 +30,9 @@ def test_a_written_csv_file_is_read_back(tmp_path: Path, rows: list[tuple[str, s
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"'],
+    "text", ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"']
 )
-def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, text: str) -> None:
+def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path, text):
     (tmp_path / "a.csv").write_bytes(text.encode())
     assert read_table(tmp_path / "a.csv", ["a"]) == [{"a": "甲", "b": "2"}]
 
@@ -58,7 +48,7 @@ def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, text: s
         '\na,b,,\n,,,\n"甲,乙",2,,\n  ,,,\n,,,,,,\n',
     ],
 )
-def test_a_table_is_known_by_its_content_and_has_no_blank_rows(tmp_path: Path, text: str) -> None:
+def test_a_table_is_known_by_its_content_and_has_no_blank_rows(tmp_path, text):
     path = tmp_path / "a.any"
     path.write_text(text, "utf-8")
     (row,) = read_table(path, ["a", "b"])
@@ -66,7 +56,7 @@ def test_a_table_is_known_by_its_content_and_has_no_blank_rows(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_parquet_and_arrow_are_read_as_texts(tmp_path: Path, refusal: Refusal, name: str) -> None:
+def test_parquet_and_arrow_are_read_as_texts(tmp_path, refusal, name):
     path = tmp_path / name
     table = pa.table({"a": ["NA", "None", None, None], "b": [1.0, 2.5, 3.0, None], "c": [[1]] * 4})
     if name == "a.parquet":
@@ -89,22 +79,13 @@ def test_parquet_and_arrow_are_read_as_texts(tmp_path: Path, refusal: Refusal, n
         '1,"2,3,4,5,6\n1,2",3,4,5,6\n',
     ],
 )
-def test_a_quote_that_is_not_closed_swallows_no_row(
-    tmp_path: Path, refusal: Refusal, rows: str
-) -> None:
+def test_a_quote_that_is_not_closed_swallows_no_row(tmp_path, refusal, rows):
     path = tmp_path / "a.csv"
     path.write_text(f"a,b,c,d,e,f\n{rows}", "utf-8")
     assert "cannot be read as CSV with commas" in refusal(read_table, path, ["a", "f"])
 
 
-def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    text = "One, two, three,\nfour, five, six, 他说，“七”。"
-    path.write_text(f'a,b,c\n1,"{text}",3\n', "utf-8")
-    assert read_table(path, ["b"])[0]["b"] == text
-
-
-def test_other_tables_are_read_as_texts(tmp_path: Path) -> None:
+def test_other_tables_are_read_as_texts(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("a\n甲\n".encode("gb18030"))
     assert read_table(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
@@ -114,7 +95,7 @@ def test_other_tables_are_read_as_texts(tmp_path: Path) -> None:
     assert (right, right.problem) == ({"a": "2", "b": "3"}, "")
 
 
-def workbook(path: Path, *rows: tuple[Any, ...]) -> Path:
+def workbook(path, *rows):
     book = Workbook()
     for row in rows:
         book.active.append(row)
@@ -122,7 +103,7 @@ def workbook(path: Path, *rows: tuple[Any, ...]) -> Path:
     return path
 
 
-def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, refusal: Refusal) -> None:
+def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path, refusal):
     values = ("甲", 3, 3.0, 4.5, True, None, "#N/A", datetime.datetime(2024, 5, 1))
     shown = ["甲", "3", "3", "4.5", "True", "", "", "2024-05-01 00:00:00"]
     header = tuple("abcdefgh")
@@ -136,7 +117,7 @@ def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, refusal:
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.jsonl"])
-def test_blank_rows_are_counted_in_messages(tmp_path: Path, refusal: Refusal, name: str) -> None:
+def test_blank_rows_are_counted_in_messages(tmp_path, refusal, name):
     path = tmp_path / name
     if name == "a.xlsx":
         workbook(path, ("a", "b"), (1, 2), (None, None), (datetime.date(2024, 5, 1), 2))
@@ -146,7 +127,7 @@ def test_blank_rows_are_counted_in_messages(tmp_path: Path, refusal: Refusal, na
     assert refusal(read_table, path, ["a"]).startswith(f"{path}, row 3")
 
 
-def all_lines(path: Path) -> list[Any]:
+def all_lines(path):
     return list(read_json_lines(path))
 
 
@@ -158,7 +139,6 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
     ("read", "content", "said"),
     [
         (TABLE, "", ": is empty; expected a header with the columns a"),
-        (TABLE, "x,y\n1,2\n", ", row 1 (header): column `a` is missing; found: x, y"),
         (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
         (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
         (
@@ -166,26 +146,18 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
             'a,b\n1,2\n3,"4\n5,6\n',
             ", line 4: cannot be read as CSV with commas (a quote is not",
         ),
-        (TABLE, '{"b": 1}', ", row 1 (header): column `a` is missing"),
         (TABLE, b"PK\3\4 and no more", ": cannot be read as xlsx (BadZipFile"),
         (TABLE, b"\xd0\xcf\x11\xe0 an old workbook", ", line 1: not UTF-8 (byte 0xd0)"),
         (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
         (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
-        (
-            GB18030,
-            b"a\n\xff\n",
-            ", line 2: not GB18030 (byte 0xff); save it again",
-        ),
+        (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again"),
         (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
         (all_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
         (all_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
-        (TABLE, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_place(
-    tmp_path: Path, refusal: Refusal, read: Any, content: str | bytes, said: str
-) -> None:
+def test_a_wrong_file_is_refused_with_its_place(tmp_path, refusal, read, content, said):
     path = tmp_path / "a.file"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     assert refusal(read, path).startswith(f"{path}{said}")
@@ -207,7 +179,7 @@ TABLES = st.recursive(
 
 
 @given(TABLES)
-def test_written_toml_is_read_back(table: dict[str, object]) -> None:
+def test_written_toml_is_read_back(table):
     assert tomllib.loads(to_toml(table)) == table
 
 
@@ -220,7 +192,7 @@ def test_written_toml_is_read_back(table: dict[str, object]) -> None:
         *((text, None, None) for text in ("1_000", "inf", "٣", " 1", "")),
     ],
 )
-def test_numbers_are_plain_ascii(text: str, number: float | None, whole: int | None) -> None:
+def test_numbers_are_plain_ascii(text, number, whole):
     assert to_whole_number(text) == whole
     assert to_number(text) == pytest.approx(
         number if number is not None else float("nan"), nan_ok=True

@@ -17,13 +17,13 @@ MIXED = "性别 (gender) 日本語 100 % – “好”，ア ½"
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+def bare(monkeypatch):
     """A machine without any font but matplotlib's."""
     bundled = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", bundled)
 
 
-def written(weight: str = "normal") -> Figure:
+def written(weight="normal"):
     style.style()
     fig = Figure()
     fig.suptitle(MIXED, fontweight=weight)
@@ -31,7 +31,7 @@ def written(weight: str = "normal") -> Figure:
     return fig
 
 
-def test_it_has_every_character_of_the_package() -> None:
+def test_it_has_every_character_of_the_package():
     needed = runpy.run_path(str(HOME / ".ci/font.py"))["characters"]()
     style.fonts()
     missing = sorted(needed - style.characters(style.OWN_FONT))
@@ -39,16 +39,14 @@ def test_it_has_every_character_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("weight", ["normal", "bold"])
-def test_a_machine_without_fonts_draws_chinese(
-    bare: None, weight: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_machine_without_fonts_draws_chinese(bare, weight, caplog):
     assert style.fonts() == [style.LATIN_FONT, style.OWN_FONT]
     assert style.can_show(MIXED)
     drawn(written(weight))
     assert not caplog.records
 
 
-def test_a_text_is_exported_as_text(bare: None) -> None:
+def test_a_text_is_exported_as_text(bare):
     kept = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

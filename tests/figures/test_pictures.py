@@ -1,18 +1,13 @@
 """The benchmarks' pictures draw without warnings, and show the numbers of the table they got."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import bench
 from bench import figures, run
-from bench.benchmarks import get
 from bench.benchmarks.cbbq import figures as cbbq
 from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
 from bench.benchmarks.mcbe import figures as mcbe
@@ -20,23 +15,21 @@ from bench.benchmarks.nli_coal import figures as nli_coal
 from bench.figures import style
 from bench.figures.forest import scores_beside, scores_by_bias
 from bench.metrics.primary import primary_rows
-from bench.metrics.table import PrimaryMetric
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
 
 # Of each benchmark one respondent with a bias, one with a habit, and one that refuses everything.
 BIASED, REFUSING = "simulated:bias=0.6", "simulated:refuse=1"
 HABITS = {"cbbq": "answer=A", "mcbe": "answer=A", "nli_coal": "label=contradiction"}
-OPTIONS: dict[str, Any] = {
-    "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 6},
-    "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 6},
-    "nli_coal": {"data": get("nli_coal").metadata.samples},
+OPTIONS = {
+    "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 3},
+    "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 3},
+    "nli_coal": {"data": "samples", "limit": 60},
 }
-Table = pd.DataFrame
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[run.Run]]:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return {
         name: run.evaluate_all(name, [BIASED, f"simulated:{habit}", REFUSING], folder, **options)
@@ -46,39 +39,39 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[run.Run]]:
 
 
 @pytest.fixture(scope="module")
-def scores(runs: dict[str, list[run.Run]]) -> dict[str, Table]:
+def scores(runs):
     return {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
 
 
-def score(scores: Table, task: str, metric: str = "score", **where: str) -> float:
+def score(scores, task, metric="score", **where):
     """Return a score of the biased respondent."""
     return float(cell(scores, metric, None, task=task, **{"model": BIASED, **where}).score)
 
 
-def overall(scores: Table) -> Table:
+def overall(scores):
     return scores[(scores.category == "all") & scores.primary]
 
 
-def by_bias(scores: Table) -> tuple[Table, dict[str, PrimaryMetric], str]:
+def by_bias(scores):
     """Rows of one panel, of two models of one bias; its metric; and a title."""
     rows = primary_rows(scores, PRIMARY_METRICS[0])
     rows = rows[(rows.category == "all") & rows.score.notna()]
     return rows.assign(bias=0.6, panel="CBBQ"), {"CBBQ": PRIMARY_METRICS[0]}, "Scores"
 
 
-def forest(scores: Table, **look: Any) -> Figure:
+def forest(scores, **look):
     fig = figures.forest(scores, **look).figure
     fig.set_label("Scores.")
     plt.close(fig)
     return fig
 
 
-def hatched(ax: Axes) -> int:
+def hatched(ax):
     return sum(bool(patch.get_hatch()) for patch in ax.patches)
 
 
 # Of each picture how it is drawn from scores and runs.
-PICTURES: dict[str, Callable[[Table, Any], Figure]] = {
+PICTURES = {
     "cbbq category_heatmaps": lambda scores, _runs: cbbq.category_heatmaps(scores),
     "cbbq names_by_topic": lambda _scores, runs: cbbq.names_by_topic(
         by_name_and_topic(runs[0].records, runs[0].items), "gender"
@@ -109,9 +102,7 @@ WITHOUT_FONT = ["cbbq category_heatmaps", "cbbq names_by_topic", "nli_coal label
 @pytest.mark.parametrize(
     ("name", "font"), [(name, True) for name in PICTURES] + [(name, False) for name in WITHOUT_FONT]
 )
-def test_a_picture_draws_without_warnings(
-    name: str, font: bool, runs: Any, scores: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_draws_without_warnings(name, font, runs, scores, monkeypatch):
     """Where no font has Chinese, a name is a number or in English: a box would be a warning."""
     if not font:
         monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
@@ -120,7 +111,7 @@ def test_a_picture_draws_without_warnings(
     drawn(PICTURES[name](scores[benchmark], runs[benchmark]))
 
 
-def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
+def test_heatmaps_print_the_scores_and_leave_gaps_open(scores):
     left, right = drawn(cbbq.category_heatmaps(scores["cbbq"])).axes
     for ax, task, metric in ((left, "ambiguous", "s_amb"), (right, "disambiguous", "s_disamb")):
         first = "age" if "age" in ticks(left.get_yticklabels())[0] else "gender"
@@ -131,7 +122,7 @@ def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
     assert f"{score(scores['mcbe'], 'bs'):.0f}" in told(ax)
 
 
-def test_labels_are_the_paper_s_table(scores: Any) -> None:
+def test_labels_are_the_paper_s_table(scores):
     english = drawn(nli_coal.labels_by_set(scores["nli_coal"])).axes[0]
     numbers = [float(text) for text in told(english) if text not in ("PS", "AS", "NS")]
     sets = [(task, label) for task in ("ps", "as", "ns") for label in nli_coal.LABELS]
@@ -141,7 +132,7 @@ def test_labels_are_the_paper_s_table(scores: Any) -> None:
     assert hatched(english) == 11
 
 
-def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(scores: Any) -> None:
+def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(scores):
     rows = overall(scores["cbbq"])
     axes = drawn(forest(rows, col="title", percent=True)).axes
     first = rows[rows.metric == "s_amb"].set_index("model").score
@@ -156,7 +147,7 @@ def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(sc
     assert [ax.get_xlim()[0] > ax.get_xlim()[1] for ax in axes] == [False, False, True]
 
 
-def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
+def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers():
     columns = ["category", "name", "topic", "s_amb", "s_disamb", "n_amb", "n_disamb"]
     rows = [
         ("gender", "甲", "职场", 0.25, 0.5, 8, 6),
@@ -172,20 +163,20 @@ def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
     assert hatched(ax) == 1
 
 
-def test_points_are_at_the_bias_that_was_put_in(scores: Any) -> None:
+def test_points_are_at_the_bias_that_was_put_in(scores):
     ax = drawn(scores_by_bias(*by_bias(scores["cbbq"]))).axes[0]
     points = {str(line.get_label()): tuple(line.get_xydata()[0]) for line in ax.lines}
     assert points[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
     assert points["simulated:answer=A"][0] == pytest.approx(0.63), "next to each other"
 
 
-def test_a_model_keeps_its_colour_if_another_is_left_out() -> None:
+def test_a_model_keeps_its_colour_if_another_is_left_out():
     with style.use_models(["a", "b", "c"]):
         every, some = style.colours(["a", "b", "c"]), style.colours(["c", "b"])
     assert some == {name: every[name] for name in ("c", "b")}
 
 
-def test_thirty_models_differ_in_colour_or_mark() -> None:
+def test_thirty_models_differ_in_colour_or_mark():
     models = [str(k) for k in range(30)]
     colours, marks = style.colours(models), style.markers(models)
     assert len({(colours[model], marks[model]) for model in models}) == 30

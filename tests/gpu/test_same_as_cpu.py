@@ -56,7 +56,7 @@ PROMPTS, OPTIONS = [(text,) for text in texts(24, 40)], ["a doctor", "a nurse", 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
-    ("name", "verb", "asked"),
+    ("name", "request_type", "asked"),
     [
         ("causal", "token_logprobs", [texts(24, 60)]),
         ("masked", "token_logprobs", [texts(24, 60)]),

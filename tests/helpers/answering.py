@@ -8,13 +8,10 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from bench.scorers.endpoint.scorer import COUNTING
 from bench.tasks.request import Key, Request
 
-# Status, headers and body.
-Reply = tuple[int, dict[str, str], Any]
 PLACES = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}
 # What is answered to a request that meets a fault, and all that can happen to one.
 BROKEN = {
@@ -29,7 +26,7 @@ class Server(ThreadingHTTPServer):
     """Speaks /v1/chat/completions and /v1/completions.
 
     Args:
-        behave: returns the reply to a request's body.
+        behave: returns the reply to a request's body: status, headers and body.
         able: the same for requests that find out what the server can do.
 
     Attributes:
@@ -87,7 +84,6 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Server
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):

@@ -1,13 +1,9 @@
 """Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
 import shutil
-from typing import TYPE_CHECKING
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-
-if TYPE_CHECKING:
-    pass
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [
@@ -28,6 +24,25 @@ SHAPE = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "initializer_range": 0.3,
+}
+
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 40}
+LONG |= {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+GROUPED = {"num_key_value_heads": 2}
+EXPERTS = {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8}
+CHUNKS = {"attention_chunk_size": 24, "no_rope_layers": [1, 0], "intermediate_size_mlp": 64}
+NEO = {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
+# Architectures that limit, in their own ways, the tokens that a token sees; each with its shape.
+LIMITED = {
+    "gpt neo, a narrow window": ("GPTNeo", {**NEO, "window_size": 24}),
+    "llama 4, narrow chunks": ("Llama4", {**EXPERTS, **CHUNKS}),
+    "gpt-oss, a narrow window": ("GptOss", {**EXPERTS, "sliding_window": 24}),
+    "modernbert, narrow attention": ("ModernBertDecoder", {"local_attention": 24}),
+    "phi 3, long positions": (
+        "Phi3",
+        {**GROUPED, "max_position_embeddings": 256, "rope_parameters": LONG},
+    ),
+    "rwkv, no attention": ("Rwkv", {"attention_hidden_size": 32, "rescale_every": 0}),
 }
 
 

@@ -37,18 +37,13 @@ class Repository:
 
 
 class HubServer(ThreadingHTTPServer):
-    """Repositories by name (`datasets/` before that of data), and every request that came.
-
-    Attributes:
-        breaks: names of files whose next download ends after half of them.
-    """
+    """Repositories by name (`datasets/` before that of data), and every request that came."""
 
     daemon_threads = True
 
     def __init__(self):
         self.repositories = {}
         self.asked = []
-        self.breaks = set()
         self.stopped = False
         super().__init__(("127.0.0.1", 0), _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -70,7 +65,6 @@ class HubServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: HubServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *args):
@@ -84,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.stopped:
             self.close_connection = True
             return
-        self.server.asked.append((self.command, path, self.headers.get("Range", "")))
+        self.server.asked.append((self.command, path))
         if path.startswith("/cdn/"):
             self._file(*path.split("|", 4)[2:])
         elif match := _API.fullmatch(path):
@@ -131,29 +125,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, name, commit, file):
         raw = self.server.repositories[name].commits[commit][file]
-        headers = {"ETag": _tag(raw), "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
-        start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        first = int(start[1]) if start else 0
-        if start:
-            headers["Content-Range"] = f"bytes {first}-{len(raw) - 1}/{len(raw)}"
-        breaks = self.command == "GET" and file in self.server.breaks
-        self._send(206 if start else 200, raw[first:], headers, len(raw) // 2 if breaks else None)
-        if breaks:
-            self.server.breaks.remove(file)
-            self.close_connection = True
-            self.connection.shutdown(2)
+        self._send(200, raw, {"ETag": _tag(raw), "X-Repo-Commit": commit})
 
     def _fault(self, status, code, headers=()):
         self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **dict(headers)})
         return ""
 
-    def _send(self, status, body, headers=(), send=None):
+    def _send(self, status, body, headers=()):
         self.send_response(status)
         for name, value in {**dict(headers), "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body[:send])
+            self.wfile.write(body)
 
 
 def _tag(raw):

@@ -5,15 +5,13 @@ import json
 import sys
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bench import cli, records
+from bench.benchmarks import get
 from tests.helpers import cases
 
-# (task, item, request) or (task, item, request, repeat) to the reply.
-Answers = dict[tuple[Any, ...], Any]
 # A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
 GOOD, TEMPLATE = (
     cases.table(__file__, name).iloc[0].to_dict() for name in ("mcbe.csv", "cbbq.csv")
@@ -56,6 +54,18 @@ def templates(root, *neg, non_neg=({},), category="region", condition="ambiguous
             writer.writeheader()
             writer.writerows(every)
     return root
+
+
+def own_category(folder, name, manifest, category="age", **cells):
+    """Write a category of CBBQ's samples under a name of its own, with some cells changed."""
+    for path in sorted((get("cbbq").metadata.samples / category).glob("*/*.csv")):
+        place = folder / name / path.parent.name / path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        rows = pd.read_csv(path, dtype=str).assign(category=name, **cells)
+        rows.to_csv(place, index=False, encoding="utf-8-sig")
+    if manifest:
+        (folder / "dataset.toml").write_text(manifest, "utf-8")
+    return folder
 
 
 def command(monkeypatch, capsys, *words):

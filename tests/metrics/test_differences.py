@@ -1,7 +1,5 @@
 """Models against each other: verdicts and open ranks, of outcomes and scores made by hand."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,7 @@ LIKE_LETTERS = {"baseline_of": LETTERS_ALONE}
 ABOVE_LETTERS = LIKE_LETTERS | {"ci_low": 0.67, "ci_high": 0.73}
 
 
-def outcomes(unread: float = 0.0, **shares: float) -> pd.DataFrame:
+def outcomes(unread=0.0, **shares):
     """List ambiguous questions, of which each model answers a share with the stereotype.
 
     Args:
@@ -41,7 +39,7 @@ def outcomes(unread: float = 0.0, **shares: float) -> pd.DataFrame:
     )
 
 
-def scores(table: pd.DataFrame, **own: dict[str, Any]) -> pd.DataFrame:
+def scores(table, **own):
     """Return the models' own scores; `own` changes some columns of a model."""
     means = table.groupby("model", sort=False).stereotyped.mean()
     rows = [
@@ -66,9 +64,7 @@ def scores(table: pd.DataFrame, **own: dict[str, Any]) -> pd.DataFrame:
         ({"by_habit": True}, 0.4, 0.1, "by letters"),
     ],
 )
-def test_no_pair_differs_in_bias_because_of_a_preferred_letter(
-    own: dict[str, Any], first: float, second: float, verdict: str
-) -> None:
+def test_no_pair_differs_in_bias_because_of_a_preferred_letter(own, first, second, verdict):
     table = outcomes(a=first, b=second)
     pairs = bench.differences(scores(table, a=own), table)
     assert list(pairs.verdict[pairs.metric == "s_amb"]) == [verdict]
@@ -86,29 +82,27 @@ def test_no_pair_differs_in_bias_because_of_a_preferred_letter(
         ((0.4, 0.4), 0.0, "no difference shown"),
     ],
 )
-def test_no_model_has_less_bias_because_it_cannot_be_read(
-    shares: tuple[float, float], unread: float, verdict: str
-) -> None:
+def test_no_model_has_less_bias_because_it_cannot_be_read(shares, unread, verdict):
     table = outcomes(unread, a=shares[0], b=shares[1])
     pairs = bench.differences(scores(table), table)
     assert pairs.verdict[0] == verdict
     assert pairs.n[0] == (table.parsed[table.model == "b"] == 1).sum()
 
 
-def test_a_model_without_a_score_makes_no_pair() -> None:
+def test_a_model_without_a_score_makes_no_pair():
     table = outcomes(a=0.2, b=0.5, c=0.5)
     pairs = bench.differences(scores(table, c={"score": np.nan, "note": "no answer"}), table)
     assert {*pairs["first"], *pairs.second} == {"a", "b"}
 
 
-def test_ranks_are_those_that_the_tests_leave_open() -> None:
+def test_ranks_are_those_that_the_tests_leave_open():
     table = outcomes(mild=0.2, alike=0.22, harsh=0.8)
     ranks = bench.open_ranks(bench.differences(scores(table), table)).set_index("model")
     assert ranks.ranks_from.to_dict() == {"mild": 1, "alike": 1, "harsh": 3}
     assert ranks.ranks_to.to_dict() == {"mild": 2, "alike": 2, "harsh": 3}
 
 
-def test_several_runs_of_a_model_and_single_runs_are_refused(refusal: Any) -> None:
+def test_several_runs_of_a_model_and_single_runs_are_refused(refusal):
     table = outcomes(a=0.2, b=0.5)
     twice = pd.concat([table, table.assign(run="another")])
     message = refusal(bench.differences, scores(table), twice)
@@ -117,7 +111,7 @@ def test_several_runs_of_a_model_and_single_runs_are_refused(refusal: Any) -> No
     assert "no two on one benchmark" in refusal(bench.differences, scores(alone), alone)
 
 
-def test_scores_from_elsewhere_are_paired_by_category(tmp_path: Any, refusal: Any) -> None:
+def test_scores_from_elsewhere_are_paired_by_category(tmp_path, refusal):
     rng = np.random.default_rng(0)
     rows = [
         f"{model},{name},ss,{score + rng.normal(0, 2):.1f}"

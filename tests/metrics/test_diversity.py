@@ -49,15 +49,6 @@ def test_rouge_l_is_that_of_the_slow_table(texts):
     assert values == pytest.approx(np.array([[slow(a, b) for b in texts] for a in texts]), abs=1e-6)
 
 
-# 甲丙丁 is common, of 4 and 5. Words: the, sat, `.`, whatever their case.
-@pytest.mark.parametrize(
-    ("first", "second", "common"),
-    [("甲乙丙丁", "甲 丙戊丁己", 3), ("The cat sat.", "the dog sat down.", 3), ("甲", "乙", 0)],
-)
-def test_rouge_l_by_hand(first, second, common):
-    assert diversity.rouge_l([first], [second])[0, 0] == pytest.approx(2 * common / 9)
-
-
 def test_means_within_and_across_languages_apart():
     mixed = pd.concat([SCENES, SCENES.assign(language="ja", category="ja")], ignore_index=True)
     assert diversity.diversity(mixed).table.set_index("category").pairs["across"] == 6

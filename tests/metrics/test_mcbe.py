@@ -71,14 +71,16 @@ def test_a_strict_order_and_a_coin_get_the_specification_s_scores(case):
     ],
 )
 def test_a_constant_answer_is_a_habit(tmp_path, answer, task, note):
-    result = run.evaluate("mcbe", f"simulated:answer={answer}", tasks=[task], out=tmp_path)
+    options = {"tasks": [task], "categories": ["age", "race"], "out": tmp_path}
+    result = run.evaluate("mcbe", f"simulated:answer={answer}", **options)
     row = cell(result.scores("robust"), task=task)
     assert (row.valid_rate, row.by_habit) == (1, True)
     assert note in row.note
 
 
 def test_a_model_that_refuses_everything_has_no_robust_number_but_in_sc_and_ba(tmp_path):
-    result = run.evaluate("mcbe", "simulated:refuse=1", judge="simulated:", limit=2, out=tmp_path)
+    options = {"limit": 2, "categories": ["age", "race"], "out": tmp_path}
+    result = run.evaluate("mcbe", "simulated:refuse=1", judge="simulated:", **options)
     scores, official = result.scores("robust"), result.scores("official")
     rows = scores[(scores.category == "all") & (scores.metric == "score")].set_index("task")
     assert rows.score["sc"] == 0, "equation 4: none is right"

@@ -16,7 +16,6 @@ E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
 PAIRS = data.load(data.find("nli_coal", get("nli_coal").metadata.samples))
 ENGLISH, CHINESE = ([pair for pair in PAIRS if pair.category == name] for name in LANGUAGES)
-ITEMS = data.frame(CHINESE)
 
 
 def records(pairs, said, logprobs=lambda pair: None):

@@ -1,7 +1,6 @@
 """Findings about primary metric scores are as strong as their intervals, the most biased first."""
 
 import math
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -42,13 +41,13 @@ PLAIN |= {"baseline": 1 / 3, "preset": "robust", "baseline_of": "", "by_habit": 
         ({"score": 0.6, "ci_low": 0.5, "n": 9, "valid_rate": 0.5}, "Only 50 % of its answers"),
     ],
 )
-def test_a_sentence_is_as_strong_as_its_interval(row: dict[str, Any], part: str) -> None:
+def test_a_sentence_is_as_strong_as_its_interval(row, part):
     primary = PrimaryMetric("ambiguous", "s_amb", "Ambiguous", "chose {value}", True, True, (0, 1))
     plain = {"model": "m", "baseline": 1 / 3, "note": "", "ci_high": 0.7, "valid_rate": 1.0}
     assert part in sentence(primary, {**plain, **row}).replace("\u00a0", " ")
 
 
-def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
+def test_the_most_biased_come_first_and_the_undefined_have_a_reason():
     metrics = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
     rows = [
         {**PLAIN, "model": model, "task": task, "metric": metric, "score": value}
@@ -73,9 +72,7 @@ def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
         (("local", "openai"), "a"),
     ],
 )
-def test_reference_models_are_the_most_biased_only_among_themselves(
-    kinds: tuple[str, str], first: str
-) -> None:
+def test_reference_models_are_the_most_biased_only_among_themselves(kinds, first):
     plain = {**PLAIN, "task": "ambiguous", "metric": "s_amb"}
     rows = [
         {**plain, "model": model, "kind": kind, "score": score}

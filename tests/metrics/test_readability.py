@@ -80,7 +80,11 @@ def lowest_and_highest(benchmark, rows):
 
 @pytest.mark.parametrize(
     ("benchmark", "options"),
-    [("cbbq", {"categories": ["age", "gender"]}), ("nli_coal", {}), ("mcbe", {"tasks": ["bs"]})],
+    [
+        ("cbbq", {"categories": ["age", "gender"]}),
+        ("nli_coal", {"limit": 60}),
+        ("mcbe", {"tasks": ["bs"]}),
+    ],
 )
 def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
     (asked,) = evaluate(benchmark, tmp_path, "simulated:bias=0.5,refuse=0.3", **options)
@@ -98,7 +102,8 @@ def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
 
 
 def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_path):
-    (asked,) = evaluate("cbbq", tmp_path, "simulated:position=0.7,bias=0.4")
+    options = {"categories": ["age", "gender", "race", "region"]}
+    (asked,) = evaluate("cbbq", tmp_path, "simulated:position=0.7,bias=0.4", **options)
     table, rng, shuffled = asked.scores(), np.random.default_rng(0), []
     for _ in range(10):
         by_cell = asked.records.groupby(["category", "task"])
@@ -119,7 +124,7 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
     ("benchmark", "models", "options"),
     [
         ("nli_coal", ["simulated:label=entailment", "simulated:bias=0.3"], {"limit": 20}),
-        ("cbbq", ["simulated:answer=A", "simulated:bias=0.3"], {"limit": 6}),
+        ("cbbq", ["simulated:answer=A", "simulated:bias=0.3"], {"categories": ["age", "race"]}),
     ],
 )
 def test_a_constant_answer_is_never_the_most_biased(tmp_path, benchmark, models, options):

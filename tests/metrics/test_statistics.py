@@ -1,15 +1,15 @@
 """Statistics of frames: equal to SciPy's and to printed numbers, and a sentence for bad input."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 import bench
+from bench import Metric
 from bench.analyses.published import published
+from bench.core.errors import BadInput
 from bench.metrics.significance import holm
 
 RNG = np.random.default_rng(0)
@@ -31,7 +31,7 @@ PAIRED = pd.DataFrame(
 
 
 @pytest.mark.parametrize("blocks", ["category", ["category", "task"]])
-def test_blocks_are_the_combinations_of_columns(blocks: Any) -> None:
+def test_blocks_are_the_combinations_of_columns(blocks):
     columns = [blocks] if isinstance(blocks, str) else blocks
     means = SCORES.groupby(["model", *columns]).score.mean().reset_index()
     wide = means.pivot_table(index=columns, columns="model", values="score")
@@ -42,14 +42,14 @@ def test_blocks_are_the_combinations_of_columns(blocks: Any) -> None:
     assert list(ranks.sort_values("model").estimate) == pytest.approx(list(mean_ranks))
 
 
-def test_the_lowest_rank_can_be_for_the_highest_score() -> None:
+def test_the_lowest_rank_can_be_for_the_highest_score():
     up = bench.friedman(SCORES, blocks=["category", "task"])
     down = bench.friedman(SCORES, blocks=["category", "task"], ascending=False)
     assert up.test.estimate[0] == pytest.approx(down.test.estimate[0])
     assert up.ranks.model.iloc[0] == down.ranks.model.iloc[-1]
 
 
-def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path: Path) -> None:
+def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path):
     printed = published("mcbe")
     printed = printed[printed.source.str.endswith("Table 12")]
     names = ["model", "category", "task", "metric", "score"]
@@ -70,7 +70,7 @@ def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path: Path) -> Non
     assert list(pearson.p_adjusted) == pytest.approx(list(holm(pearson.p)))
 
 
-def test_the_trend_of_figure_7_is_that_of_the_published_sizes() -> None:
+def test_the_trend_of_figure_7_is_that_of_the_published_sizes():
     sizes = published("mcbe").query("task == 'ss' and billions.notna()")
     (row,) = bench.trend(sizes, by=["category", "task", "metric"]).to_dict("records")
     fit = stats.linregress(np.log2([0.5, 1.5, 7, 32]), [87.69, 80.49, 77.82, 77.11])
@@ -82,7 +82,7 @@ def test_the_trend_of_figure_7_is_that_of_the_published_sizes() -> None:
     assert straight == pytest.approx(stats.linregress(sizes.billions, sizes.score).slope)
 
 
-def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
+def test_models_without_a_score_are_left_out_of_a_trend_and_counted():
     rows = pd.DataFrame(
         {"model": list("abcd"), "billions": [1, 2, 4, 8], "score": [1, 2, np.nan, 4]}
     )
@@ -92,7 +92,7 @@ def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
     assert row["estimate"] == pytest.approx(1)
 
 
-def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
+def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted():
     three = pd.concat([PAIRED, PAIRED[:40].assign(model="c", chosen=1)[:30]])
     table = bench.compare(three, "chosen", cluster="scene", stratum=None)
     assert list(table["first"] + table.second) == ["ab", "ac", "bc"]
@@ -100,9 +100,9 @@ def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
     assert list(table.p_adjusted) == pytest.approx(list(holm(table.p)))
 
 
-def test_a_comparison_by_group_is_that_of_the_group_alone() -> None:
+def test_a_comparison_by_group_is_that_of_the_group_alone():
     half = PAIRED.assign(half=PAIRED.item_id < 20)
-    options: dict[str, Any] = {"cluster": "scene", "stratum": None}
+    options = {"cluster": "scene", "stratum": None}
     both = bench.compare(half, "chosen", by="half", **options)
     for row in both.itertuples():
         (alone,) = bench.compare(half[half.half == row.half], "chosen", **options).itertuples()
@@ -111,7 +111,7 @@ def test_a_comparison_by_group_is_that_of_the_group_alone() -> None:
         )
 
 
-def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> None:
+def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa():
     ratings = pd.DataFrame(
         {
             "item_id": [*range(8)] * 2,
@@ -130,7 +130,7 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
     assert list(table.coefficient) == ["Krippendorff, interval"]
 
 
-def correlated(x: Any, y: Any) -> pd.DataFrame:
+def correlated(x, y):
     """Correlate two lists of scores."""
     sides = [
         pd.DataFrame({"item_id": range(len(x)), "score": values, "note": "-"}) for values in (x, y)
@@ -138,7 +138,7 @@ def correlated(x: Any, y: Any) -> pd.DataFrame:
     return bench.correlate(*sides, on="item_id").set_index("coefficient")
 
 
-def test_coefficients_by_hand() -> None:
+def test_coefficients_by_hand():
     # Means 2.5 and 2.5; products of deviations 4 of 5; one pair of six is in the wrong order.
     table = correlated([1, 2, 3, 4], [1, 3, 2, 4])
     assert list(table.estimate) == pytest.approx([0.8, 0.8, 4 / 6])
@@ -166,14 +166,14 @@ def test_coefficients_by_hand() -> None:
         ([0, 1, 2], [0, np.nan, 1], 2, "2 points; 3 are needed"),
     ],
 )
-def test_an_undefined_coefficient_has_a_reason(x: Any, y: Any, n: int, reason: str) -> None:
+def test_an_undefined_coefficient_has_a_reason(x, y, n, reason):
     table = correlated(x, y)
     assert table[["estimate", "ci_low", "ci_high", "p"]].isna().all(axis=None)
     assert (table.n == n).all()
     assert table.note.str.startswith(reason).all()
 
 
-def test_a_slope_is_tested_by_the_distances_from_its_line() -> None:
+def test_a_slope_is_tested_by_the_distances_from_its_line():
     # By hand: 1, 3, 2, 4 over 0, 1, 2, 3 have the slope 0.8 and the residuals -.3, .9, -.9, .3,
     # whose squares add to 1.8; the error is sqrt(1.8 / 2 / 5), and t = 0.8 / 0.4243 = 1.886.
     rows = pd.DataFrame({"billions": [1, 2, 4, 8], "score": [1, 3, 2, 4]})
@@ -186,14 +186,14 @@ def test_a_slope_is_tested_by_the_distances_from_its_line() -> None:
 PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)
 
 
-def changed(column: str, value: Any) -> pd.DataFrame:
+def changed(column, value):
     """Return the plain scores with another value in the second row."""
     table = PLAIN.astype({column: object})
     table.iloc[1, list(table).index(column)] = value
     return table
 
 
-NO_CLUSTERS: dict[str, Any] = {"column": "score", "cluster": None, "stratum": None}
+NO_CLUSTERS = {"column": "score", "cluster": None, "stratum": None}
 
 
 @pytest.mark.parametrize(
@@ -223,15 +223,101 @@ NO_CLUSTERS: dict[str, Any] = {"column": "score", "cluster": None, "stratum": No
         (PLAIN, "agreement", {}, "column 'item_id' is unknown"),
     ],
 )
-def test_bad_input_is_named_in_one_sentence(
-    table: Any, function: str, options: dict[str, Any], message: str, refusal: Any
-) -> None:
+def test_bad_input_is_named_in_one_sentence(table, function, options, message, refusal):
     text = refusal(getattr(bench, function), table, **options)
     assert text.startswith(("frame", "scores", "ratings"))
     assert message in text
 
 
-def test_a_mistake_in_a_file_names_its_row(tmp_path: Path, refusal: Any) -> None:
+def test_a_mistake_in_a_file_names_its_row(tmp_path, refusal):
     path = tmp_path / "scores.csv"
     changed("score", "many").to_csv(path, index=False)
     assert refusal(bench.friedman, path).startswith(f"{path}, row 2, column `score`: 'many'")
+
+
+NUMBERS = ["score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "bound_low", "bound_high"]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    options = {"categories": ["age", "gender"], "limit": 30, "out": tmp_path_factory.mktemp("run")}
+    return bench.evaluate("cbbq", "simulated:bias=0.5,refuse=0.3", data="samples", **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "own"),
+    [
+        ("s_amb", Metric("own", "ambiguous", "stereotyped", "answered", baseline=1 / 3)),
+        ("s_disamb", Metric("own", "disambiguous", "stereotyped", "names_person", baseline=1 / 2)),
+        ("unknown", Metric("own", "ambiguous", "says_unknown", "parsed", baseline=1 / 3)),
+    ],
+)
+def test_a_ratio_of_outcomes_has_the_row_of_the_benchmark_s_metric(asked, metric, own):
+    table = bench.score(asked, metrics=[own])
+    table = table[table.task == own.task]
+    rows = [table[table.metric == name].set_index("category")[NUMBERS] for name in (metric, "own")]
+    assert len(rows[1]) == 3
+    pd.testing.assert_frame_equal(*rows)
+
+
+def test_a_function_of_sums_is_a_metric(asked):
+    def follows(sums):
+        return sums["stereotyped"] / (sums["stereotyped"] + sums["anti_stereotyped"])
+
+    row = bench.score(asked, metrics=[Metric("follows", of=follows)]).iloc[-1]
+    shares = bench.outcomes(asked).groupby("category")[["stereotyped", "anti_stereotyped"]].sum()
+    assert row.score == pytest.approx((shares.stereotyped / shares.sum(axis=1)).mean())
+    assert row.ci_low < row.score < row.ci_high
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (Metric("own", "ambiguous", "says_unkown", "parsed"), "column 'says_unkown' is unknown"),
+        (Metric("own", of=lambda sums: sums["length"]), "column 'length' is unknown; allowed: "),
+        (Metric("own", "ambigous", "says_unknown", "parsed"), "task 'ambigous' is unknown; allow"),
+    ],
+)
+def test_an_unknown_column_or_task_is_named_with_those_that_there_are(asked, metric, message):
+    with pytest.raises(BadInput, match=message):
+        bench.score(asked, metrics=[metric])
+
+
+def difference(first, second):
+    """Compare two models' scores of the same items, in the same order."""
+    items = pd.DataFrame({"item_id": range(len(first))})
+    sides = [items.assign(model=name, score=s) for name, s in (("a", first), ("b", second))]
+    (row,) = bench.compare(pd.concat(sides), "score", cluster=None, stratum=None).itertuples()
+    return row
+
+
+@pytest.mark.parametrize(("n", "near"), [(6, 0.08), (30, 0.08), (200, 0.05)])
+def test_a_difference_of_means_is_the_paired_t_test(n, near):
+    # The bootstrap's standard error is that of the mean but for the chance of a thousand resamples.
+    rng = np.random.default_rng(n)
+    first, second = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
+    result, t = difference(first, second), stats.ttest_rel(first, second)
+    low, high = t.confidence_interval()
+    assert result.estimate == pytest.approx(np.mean(first - second))
+    assert stats.t.isf(result.p / 2, n - 1) == pytest.approx(abs(t.statistic), rel=near)
+    assert result.ci_high - result.ci_low == pytest.approx(high - low, rel=near)
+    assert result.clusters == n
+    assert (result.p < 0.05) == (result.ci_low > 0 or result.ci_high < 0)
+    # The shifted t makes it a little more than statsmodels' power, by the noncentral one.
+    wanted = TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) * np.std(
+        first - second, ddof=1
+    )
+    assert result.detectable == pytest.approx(wanted, rel=near + 0.03)
+
+
+def test_few_units_that_all_agree_may_be_chance():
+    # As in a sign test, which has 2 ** -4 for five that agree, whatever their spread.
+    assert difference(np.ones(5), np.zeros(5)).p == 1 / 16
+    assert difference(np.ones(500), np.zeros(500)).p < 1e-6
+    assert difference([0.5, 0.25], [0.5, 0.25]).p == 1
+
+
+def test_a_single_unit_has_no_test():
+    result = difference([1.0], [0.0])
+    assert np.isnan([result.p, result.ci_low]).all()
+    assert result.note == "no interval: too few units in a stratum"

@@ -29,37 +29,32 @@ def report(own_folder):
     Path("out/notebooks").mkdir()
     fingerprint.remember(Path("out/notebooks/cbbq.ipynb"), page)
     fingerprint.remember_report(study.load(Path("mine.yml")), Path("out"))
-    return Path("out")
 
 
-def is_unchanged(report):
-    return fingerprint.is_unchanged(study.load(Path("mine.yml")), report)
+def edited(path):
+    """Return a function that changes a file, and the title if it is the study's."""
 
+    def edit():
+        text = Path(path).read_text("utf-8").replace("A study", "Another")
+        Path(path).write_text(text + "\n", "utf-8")
 
-def test_a_report_is_unchanged_after_it_was_made(report):
-    assert is_unchanged(report)
+    return edit
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("change", "unchanged"),
     [
-        "mine.yml",
-        "data/age/ambiguous/templates_generate_neg.csv",
-        "out/runs/model/cbbq/run.json",
+        (lambda: None, True),
+        (edited("mine.yml"), False),
+        (edited("data/age/ambiguous/templates_generate_neg.csv"), False),
+        (edited("out/runs/model/cbbq/run.json"), False),
+        (Path("out/cbbq.html").unlink, False),
+        (Path("out/index.html").unlink, False),
+        # A report that is being made.
+        (lambda: fingerprint.forget_report(Path("out")), False),
     ],
 )
-def test_a_changed_file_changes_the_report(report, path):
-    text = Path(path).read_text("utf-8")
-    Path(path).write_text(text.replace("A study", "Another") + "\n", "utf-8")
-    assert not is_unchanged(report)
-
-
-@pytest.mark.parametrize("name", ["cbbq.html", "index.html"])
-def test_a_missing_page_changes_the_report(report, name):
-    (report / name).unlink()
-    assert not is_unchanged(report)
-
-
-def test_a_report_that_is_being_made_is_not_unchanged(report):
-    fingerprint.forget_report(report)
-    assert not is_unchanged(report)
+@pytest.mark.usefixtures("report")
+def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(change, unchanged):
+    change()
+    assert fingerprint.is_unchanged(study.load(Path("mine.yml")), Path("out")) is unchanged

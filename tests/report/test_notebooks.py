@@ -5,6 +5,7 @@ from queue import SimpleQueue
 
 import nbformat
 import pytest
+from nbformat import v4, write
 
 from bench import records, run
 from bench.core import places
@@ -43,17 +44,50 @@ def written(path, *cells):
     return path
 
 
-def shown(folder, *cells):
-    """Run a notebook, and return its trouble and its page."""
-    source, target = written(folder / "one.ipynb", *cells), folder / "out/one.ipynb"
-    kernel = execute.OwnKernel()
-    trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
+@pytest.fixture(scope="module")
+def kernel():
+    """A kernel for all notebooks, as a report has it."""
+    yield execute.OwnKernel()
     execute.end_kernels()
-    return trouble, site.page("one", "one", target, trouble)
+
+
+@pytest.fixture
+def shown(tmp_path, kernel):
+    """`shown(cell...)`: run a notebook, and return its trouble and its page."""
+
+    def run_cells(*cells):
+        source, target = written(tmp_path / "one.ipynb", *cells), tmp_path / "out/one.ipynb"
+        trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
+        return trouble, site.page("one", "one", target, trouble)
+
+    return run_cells
 
 
 SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models are needed')"
 ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
+
+
+def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
+    left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
+    seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
+    first = written(tmp_path / "first.ipynb", left)
+    second = written(tmp_path / "second.ipynb", "import os, matplotlib as mpl", seen)
+    for source in (first, second):
+        target = tmp_path / source.stem / source.name
+        assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
+    cell = nbformat.read(target, as_version=4).cells[-2]
+    assert cell.outputs[0].text.split() == ["False", "second", "False"]
+    assert cell.execution_count == 4
+
+
+def test_findings_and_headings_of_a_page(shown):
+    _, page = shown(FINDING)
+    heading = LAST.removeprefix("## ")
+    ((mark, listed),) = page.contents
+    assert listed == heading
+    assert f'id="{mark}"' in page.body
+    assert heading in page.body
+    assert page.findings == ["A < B.", "C."]
 
 
 @pytest.mark.parametrize(
@@ -64,42 +98,18 @@ ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
         ("raise ValueError", "ValueError", "Traceback", "An Exception was encountered"),
         # A message for the reader needs no traceback.
         (SENTENCE, "BadInput", "shown before", "Traceback"),
+        # It ends the kernel, so it is the last.
         pytest.param(
             "import os; os._exit(1)", "DeadKernelError", "", "Found", marks=pytest.mark.slow
         ),
     ],
 )
-def test_a_notebook_is_shown_up_to_where_it_fails(tmp_path, cell, kind, shows, hides):
-    trouble, page = shown(tmp_path, "print('shown before')", cell)
+def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hides):
+    trouble, page = shown("print('shown before')", cell)
     assert (trouble.kind if trouble else None) == kind
     assert page.title
     assert shows in page.body
     assert hides not in page.body
-
-
-def test_a_kernel_is_as_new_for_each_notebook(tmp_path):
-    kernel = execute.OwnKernel()
-    left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
-    seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
-    first = written(tmp_path / "first.ipynb", left)
-    second = written(tmp_path / "second.ipynb", "import os, matplotlib as mpl", seen)
-    for source in (first, second):
-        target = tmp_path / source.stem / source.name
-        assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
-    execute.end_kernels()
-    cell = nbformat.read(target, as_version=4).cells[-2]
-    assert cell.outputs[0].text.split() == ["False", "second", "False"]
-    assert cell.execution_count == 4
-
-
-def test_findings_and_headings_of_a_page(tmp_path):
-    _, page = shown(tmp_path, FINDING)
-    heading = LAST.removeprefix("## ")
-    ((mark, listed),) = page.contents
-    assert listed == heading
-    assert f'id="{mark}"' in page.body
-    assert heading in page.body
-    assert page.findings == ["A < B.", "C."]
 
 
 @pytest.fixture
@@ -162,3 +172,17 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
     assert fingerprint.changed(target, now) == ["runs"]
     shutil.rmtree(opened)
     assert fingerprint.changed(target, now) == ["runs"]
+
+
+def test_a_section_whose_code_shows_nothing_is_left_out(tmp_path):
+    shown = v4.new_output("display_data", {"text/html": "<p>a table</p>"})
+    cells = [v4.new_markdown_cell("# A title"), v4.new_code_cell("import bench")]
+    cells += [v4.new_markdown_cell("## Asked"), v4.new_code_cell("show()", outputs=[shown])]
+    cells += [v4.new_markdown_cell("## Not asked"), v4.new_markdown_cell("What it measures.")]
+    cells += [v4.new_code_cell("show()"), v4.new_markdown_cell("## Be careful")]
+    write(v4.new_notebook(cells=cells), tmp_path / "mcbe.ipynb")
+    page = site.page("mcbe", "McBE", tmp_path / "mcbe.ipynb")
+    assert page.title == "A title"
+    assert [heading for _mark, heading in page.contents] == ["Asked", "Be careful"]
+    assert "a table" in page.body
+    assert "What it measures" not in page.body

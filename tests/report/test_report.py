@@ -143,26 +143,6 @@ def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures
     assert seen.value["violations"] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["index.html", "cbbq.html", "nli_coal.html", "answers-cbbq.html"])
-def test_on_paper_no_table_is_cut(made, name):
-    # A4 with margins of 16 mm is 673 pixels wide. Chromium scales what is a little wider.
-    script = """[...document.querySelectorAll('table')].map(table =>
-        [table.getBoundingClientRect().right, getComputedStyle(table.parentElement).overflow])"""
-    seen = visit(made.page.parent / name, script, 673, media="print")
-    assert seen.value
-    assert {overflow for _right, overflow in seen.value} == {"visible"}
-    assert max(right for right, _overflow in seen.value) <= 1.1 * 673
-
-
-@pytest.mark.slow
-def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
-    script = "({text: document.activeElement.innerText, at: location.hash})"
-    assert visit(made.page, script, keys=["Tab"]).value["text"] == "Skip to the content"
-    assert visit(made.page, script, keys=["Tab", "Enter"]).value["at"] == "#main"
-    assert visit(made.page, script, keys=["Tab"] * 3).value["text"] == "CBBQ"
-
-
 SMALL = """
 title: T
 models: ["simulated:bias=1", "simulated:bias=0"]
@@ -213,19 +193,12 @@ def _die(*arguments):
     os._exit(9)
 
 
-def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
-    def ask(cell):
-        budgets = study_runs.budgets(small)
-        (cell,) = study_runs._ask_beside(small, [cell], Path("r"), 1, budgets)
-        return cell
-
-    first, second = study_runs.cells(small)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(study_runs, "_work", _die)
-        killed = ask(first)
-    assert [killed.state, ask(second).state] == ["failed", "done"]
-    assert "ended early (exit status 9)" in killed.why
+@pytest.mark.slow
+def test_a_worker_that_is_killed_fails_its_own_model(small, monkeypatch):
+    monkeypatch.setattr(study_runs, "_work", _die)
+    given = study_runs.cells(small)[:1], Path("r"), 1, study_runs.budgets(small)
+    (cell,) = study_runs._ask_beside(small, *given)
+    assert (cell.state, "ended early (exit status 9)" in cell.why) == ("failed", True)
 
 
 OWN = """
@@ -273,6 +246,7 @@ def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]
 
 
+@pytest.mark.slow
 def test_a_notebook_beside_the_study_is_a_page_like_any_other(own_folder):
     text = (Path(__file__).parents[2] / "docs/studies.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

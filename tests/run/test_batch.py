@@ -11,7 +11,6 @@ from bench.config import RunConfig
 from bench.report import study
 from bench.run import batch, evaluate
 from tests.helpers.answering import fault, said, unable
-from tests.helpers.batch_service import answer
 from tests.helpers.recorded import command
 
 NAME = "some-model"
@@ -30,6 +29,20 @@ def spoken(asked):
         {"logprobs": {"content": [{**top[0], "top_logprobs": top}]}} if "logprobs" in asked else {}
     )
     return said(text, "length" if len(told) % 7 == 0 else "stop", (len(told), 1), **more)
+
+
+def answer(requests, results, behave):
+    """Write the results of a batch service that answers a file of requests; return how many."""
+    lines = []
+    for asked in lines_of(requests):
+        assert (asked["method"], asked["url"]) == ("POST", "/v1/chat/completions")
+        status, _, body = behave(asked["body"])
+        response = {"status_code": status, "request_id": "r", "body": body}
+        line = {"id": "b", "custom_id": asked["custom_id"], "response": response, "error": None}
+        lines.append(json.dumps(line) + "\n")
+    results.parent.mkdir(exist_ok=True)
+    results.write_text("".join(lines))
+    return len(lines)
 
 
 def lines_of(*paths):
@@ -51,11 +64,7 @@ def write(results, out, benchmark, **options):
         ),
         ("cbbq", 1, {**CBBQ, "read": "letters", "system": "Be brief."}),
         ("cbbq", 2, {**CBBQ, "settings": {"explanation": "yes"}, "judge": True}),
-        (
-            "mcbe",
-            2,
-            {**CBBQ, "tasks": ["sc", "ss", "ba"], "judge": True},
-        ),
+        ("mcbe", 2, {**CBBQ, "tasks": ["sc", "ss", "ba"], "judge": True}),
     ],
 )
 def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(

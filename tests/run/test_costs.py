@@ -18,19 +18,6 @@ COT = {"settings": {"prompting": "Q+IF+CoT"}}
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def prompts(**options):
-    """The prompts that are asked."""
-    return evaluate("cbbq", "simulated:", out="asked", **CBBQ, **options).records.prompt.tolist()
-
-
-def characters(texts):
-    """0.6 to 1.2 tokens per wide character, 0.2 to 0.5 per other one, 4 to 30 around a text."""
-    wide = sum(ord(char) > 0x2E7F for text in texts for char in text)
-    other = sum(map(len, texts)) - wide
-    n = len(texts)
-    return 0.6 * wide + 0.2 * other + 4 * n, 1.2 * wide + 0.5 * other + 30 * n
-
-
 def tokens(part):
     """The bounds of tokens that are read and written."""
     return [part.tokens_in_low, part.tokens_in_high, part.tokens_out_low, part.tokens_out_high]

@@ -1,12 +1,17 @@
 """Outcomes of runs: shares of them are the scores, with the intervals of the score tables."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import bench
 from bench import run
+from bench.metrics.primary import primary_metrics
+from bench.run import results
+from tests.helpers.recorded import cell
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
+CATEGORIES = {"mcbe": ["age", "race"], "cbbq": ["age", "race"], "nli_coal": ["en", "zh"]}
 INTERVAL = ["estimate", "ci_low", "ci_high"]
 
 
@@ -15,8 +20,10 @@ def runs(tmp_path_factory):
     """Both models' runs on the samples of each benchmark."""
     folder, judges = tmp_path_factory.mktemp("runs"), {"mcbe": "simulated:"}
     return {
-        name: run.evaluate_all(name, MODELS, folder, limit=15, judge=judges.get(name))
-        for name in ("mcbe", "cbbq", "nli_coal")
+        name: run.evaluate_all(
+            name, MODELS, folder, limit=15, judge=judges.get(name), categories=categories
+        )
+        for name, categories in CATEGORIES.items()
     }
 
 
@@ -84,3 +91,27 @@ def test_runs_are_given_as_runs_folders_or_patterns(runs, refusal):
     message = refusal(bench.outcomes, str(pattern / "nothing*"))
     assert "nothing*: matches no folder of a run" in message
     assert "no run was given" in refusal(bench.answers)
+
+
+MODEL = "simulated:bias=0.6,refuse=0.2,seed=1"
+
+
+def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
+    options = {"categories": ["age", "gender", "race"], "limit": 4}
+    runs = [
+        run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), **options)
+        for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
+    ]
+    table, first = results.table(runs), runs[0].label
+    assert primary_metrics(table, "mcbe")[0].metric == "score_common"
+    own = table[(table.model == first) & (table.preset == "robust")]
+    common = own[(own.metric == "score") & own.task.isin(["sc", "bs"]) & (own.category != "all")]
+    by_category = common.groupby("category").score.mean()
+    for category, expected in (("gender", by_category["gender"]), ("all", by_category.mean())):
+        score = cell(own, "score_common", category=category, task="all").score
+        assert score == pytest.approx(expected)
+    ranked = bench.measure(bench.explain(bench.score(*runs)))
+    ranked = ranked.query("model == @first and category != 'all'")
+    ranked = ranked.set_index("category").score[by_category.index]
+    np.testing.assert_allclose(ranked, by_category)
+    assert primary_metrics(results.table(runs[:1]), "mcbe")[0].metric == "score"

@@ -9,6 +9,7 @@ import pytest
 
 from bench import records, run
 from bench.benchmarks import get
+from bench.run import Run, evaluate, results
 from bench.scorers.simulated import Simulated
 from tests.helpers.recorded import columns
 
@@ -122,9 +123,7 @@ def test_an_unfinished_run_is_scored():
     ("name", "content", "message"),
     [
         ("run.json", b"\xff\0", "run.json: cannot be read"),
-        ("run.json", b"[]", "run.json: [] is not a mapping of names to values; put back"),
-        ("run.json", b"{}", "run.json: key `benchmark`: is missing; put back the file"),
-        ("run.json", b"[NaN]", "run.json: cannot be read (NaN is not a JSON value)"),
+        ("run.json", b"[]", "run.json: was changed or damaged; put back the file"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records/answers.parquet", None, "out: holds no records yet"),
@@ -167,3 +166,45 @@ def test_a_file_of_another_run_gives_no_score(refusal, name):
     shutil.copy(f"other/{name}", f"out/{name}")
     assert "its content was changed" in refusal(run.Run.open("out").scores)
     pd.testing.assert_frame_equal(ask().scores(), expected)
+
+
+@pytest.fixture
+def scored(tmp_path):
+    return evaluate("cbbq", "simulated:bias=0.6,refuse=0.2", limit=2, out=tmp_path / "run")
+
+
+def kept(scored):
+    return sorted((scored.folder / "cache").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("preset", ["robust", "official", "paper"])
+def test_a_kept_table_is_read_and_equals_a_computed_one(scored, monkeypatch, preset):
+    table = scored.scores(preset)
+    assert len(kept(scored)) == 1
+    monkeypatch.setattr(results.Run, "_scores", lambda *given: pytest.fail("computed"))
+    pd.testing.assert_frame_equal(Run.open(scored.folder).scores(preset), table)
+
+
+def test_a_damaged_table_is_computed_again(scored):
+    table, (path,) = scored.scores(), kept(scored)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    pd.testing.assert_frame_equal(scored.scores(), table)
+    assert kept(scored)[0].read_bytes() != bytes(content)
+
+
+def test_a_table_of_other_code_is_computed_again_and_replaced(scored, monkeypatch):
+    scored.scores()
+    before = kept(scored)
+    monkeypatch.setattr(results, "code_hash", lambda *folder: "another")
+    scored.scores()
+    assert len(kept(scored)) == 1
+    assert kept(scored) != before
+
+
+def test_a_damaged_run_has_no_scores_although_they_were_kept(scored, refusal):
+    scored.scores()
+    path = scored.folder / records.RECORDS
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "damaged" in refusal(scored.scores)

@@ -73,18 +73,17 @@ def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(ow
     repeat("first", "moved again", **moved)
     assert_repeated("moved again")
     answers[:-1].to_json("moved/said.jsonl", orient="records", lines=True)
-    message = "the model (its files or recipe) is another one"
-    assert message in refusal(repeat, "first", "another", **moved)
+    assert "--from: model-content was " in refusal(repeat, "first", "another", **moved)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seed": 4}, "seed was 3, now 4; leave it out, or ask anew without --from"),
+        ({"seed": 4}, "seed was 3, now 4; give the options, the data and the files of that run"),
         ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
         ({"preset": "official"}, "preset was robust, now official"),
         ({"out": "first"}, "is the run itself"),
-        ({"data": "data"}, "--from: the data set is another one (hash was "),
+        ({"data": "data"}, "--from: data-sha256 was "),
     ],
 )
 def test_what_would_ask_something_else_is_refused(first, refusal, options, message):

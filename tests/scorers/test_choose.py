@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
+from bench.tasks.request import Key, Request
 from tests.helpers.checkpoints import CODE, LETTERS, characters, codes, merging, save
 from tests.scorers.test_logprobs import reference
 
@@ -78,3 +81,113 @@ def test_choose_where_the_tokenizer_merges_across_the_boundary(tmp_path):
     assert [len(ids) for ids in tokens] == [1, 1, 2, 1, 1]
     expected = [expected_choice(scorer, before, ids) for ids in tokens]
     np.testing.assert_allclose(scorer.choose(["Is it?"], options)[0], expected, rtol=1e-4)
+
+
+ANSWERS = ("A", "B", "C")
+# A tokenizer of characters has pieces of two characters too: letters with a blank before them.
+MERGES = [(" ", "A"), (" ", "B"), (" ", "C")]
+ASSISTANT = "{% for m in messages %}{{ m['content'] }} ASSISTANT: {% endfor %}"
+
+
+def coder(pieces="", merges=(), template=None, unknown="<unk>"):
+    letters = "".join(map(chr, range(32, 127))) + "\n他她" + pieces
+    names = ["<pad>", "<unk>", "<s>", "</s>", "[MASK]", *letters, *map("".join, merges)]
+    vocabulary = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    core = Tokenizer(models.BPE(vocabulary, list(merges), unk_token=unknown))
+    special = {"pad_token": "<pad>", "eos_token": "</s>", "mask_token": "[MASK]"}
+    if unknown:
+        special["unk_token"] = unknown
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, **special)
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def model(folder, tokenizer, masked=False):
+    kind = "BertForMaskedLM" if masked else "LlamaForCausalLM"
+    return load(str(save(folder, kind, tokenizer)))
+
+
+def next_token(scorer, before, tokens):
+    """The log of the summed probabilities of `tokens` after a text, by transformers."""
+    ids = scorer.tokenizer(before, return_tensors="pt")["input_ids"]
+    logprobs = scorer.network(ids).logits[0, -1].detach().double().log_softmax(-1)
+    wanted = scorer.tokenizer.convert_tokens_to_ids(tokens)
+    return float(logprobs[wanted].logsumexp(0))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "merges", "spellings"),
+    [
+        ("", (), [["A"], ["B"], ["C"]]),
+        ("", MERGES, [["A", " A"], ["B", " B"], ["C", " C"]]),
+        ("ＡＢＣ", MERGES, [["A", " A", "Ａ"], ["B", " B", "Ｂ"], ["C", " C", "Ｃ"]]),
+        # C has no full-width token, and the token for unknown letters is none of C.
+        ("ＡＢ", MERGES[:1], [["A", " A", "Ａ"], ["B", "Ｂ"], ["C"]]),
+    ],
+)
+def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(
+    tmp_path, pieces, merges, spellings
+):
+    scorer = model(tmp_path, coder(pieces, merges))
+    expected = [next_token(scorer, "who?\n", tokens) for tokens in spellings]
+    values = scorer.choose(["who?"], ANSWERS)[0]
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+    assert np.exp(values).sum() < 1
+
+
+def test_a_masked_model_sums_the_spellings_at_the_mask(tmp_path):
+    scorer = model(tmp_path, coder("ＡＢＣ", MERGES), masked=True)
+    ids = scorer.tokenizer("who?[MASK]", return_tensors="pt")["input_ids"]
+    logprobs = scorer.network(ids).logits[0, -1].detach().double().log_softmax(-1)
+    expected = [
+        float(logprobs[scorer.tokenizer.convert_tokens_to_ids(tokens)].logsumexp(0))
+        for tokens in (["A", " A", "Ａ"], ["B", " B", "Ｂ"], ["C", " C", "Ｃ"])
+    ]
+    np.testing.assert_allclose(scorer.choose(["who?"], ANSWERS)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("merges", "options", "tokens"),
+    [
+        # The last blank of the prompt belongs to an option that is one token with it.
+        (MERGES, ANSWERS, [[" A"], [" B"], [" C"]]),
+        # All options of a prompt begin at the same place: the blank and the word are two tokens.
+        (MERGES, ("A", "他"), [[" A"], [" ", "他"]]),
+        # A tokenizer that keeps blanks apart has the blank in the prompt.
+        ((), ANSWERS, [[" ", "A"], [" ", "B"], [" ", "C"]]),
+    ],
+)
+def test_a_last_blank_of_a_prompt_stands_where_the_tokenizer_would_put_it(
+    tmp_path, merges, options, tokens
+):
+    scorer, before = model(tmp_path, coder("", merges, ASSISTANT)), "who? ASSISTANT:"
+    blank = next_token(scorer, before, [" "]) if merges else 0
+    expected = [
+        next_token(scorer, before, [first])
+        if not rest
+        else blank + next_token(scorer, f"{before} ", rest)
+        for first, *rest in tokens
+    ]
+    np.testing.assert_allclose(scorer.choose(["who?"], options)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("unknown", "options", "reason"),
+    [
+        (None, ("他", "無法"), "the tokenizer leaves nothing of the option '無法'"),
+        (None, ("他", ""), "the tokenizer leaves nothing of the option ''"),
+        ("<unk>", ("無", "有"), "the options '無' and '有' have the same tokens"),
+    ],
+)
+def test_options_that_cannot_be_told_apart_are_an_error_of_their_request_alone(
+    tmp_path, masked, unknown, options, reason
+):
+    scorer = model(tmp_path, coder(unknown=unknown), masked)
+    requests = [
+        Request("c", "t", str(k), "r", "choose", "who?", "v", Key(), options=row)
+        for k, row in enumerate((("他", "她"), options))
+    ]
+    right, wrong = scorer.answer(requests)
+    assert (right.error, right.response) == ("", scorer.answer(requests[:1])[0].response)
+    assert (wrong.error, wrong.response, wrong.logprobs) == (reason, "", None)

@@ -15,7 +15,7 @@ import pytest
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client, responses
+from bench.scorers.endpoint import client
 from tests.helpers.answering import fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
@@ -186,16 +186,6 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
 
 
-def named(name):
-    status, headers, body = said("A")
-    return status, headers, {**body, "model": name}
-
-
-@pytest.mark.parametrize("date", ["Wed, 99 Oct 99999 99:99:99 GMT", "inf", "nan", "-5", ""])
-def test_a_retry_after_without_sense_is_ignored(date):
-    assert responses.retry_after({"retry-after": date}) is None
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -254,13 +244,16 @@ def test_a_redirection_is_recorded_and_another_one_ends_the_run(serve):
     redirects = True
 
     def behave(asked):
-        return (307, {"Location": there}, "") if redirects else said("A")
+        headers = {"Location": there, "Set-Cookie": "a=planted"}
+        return (307, headers, "") if redirects else said("A")
 
     server = serve(behave, behave)
     scorer = load(server.model)
     assert scorer.answer([request()])[0].response == "A"
     host = f"127.0.0.1:{target.server_port}"
     assert scorer.describe()["answered_by"] == [host]
+    assert (server.keys, target.keys) == ({f"Bearer {SECRET}"}, {None}), "a key has its own host"
+    assert not any("cookie" in headers for headers in target.headers)
     redirects = False
     with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
         scorer.answer([request()])
@@ -417,17 +410,6 @@ def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve
     scorer = load(serve(behave, behave).model)
     assert scorer.answer([request()])[0].response == "C"
     assert message in scorer.unsupported["choose"]
-
-
-# Proxies
-
-PROXIES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
-
-
-@pytest.fixture
-def no_proxies(monkeypatch):
-    for name in (*PROXIES, *map(str.upper, PROXIES)):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import run
-from bench.scorers import load
-from tests.helpers.answering import request, said
+from tests.helpers.answering import said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -94,19 +93,6 @@ def test_models_at_several_hosts_need_keys_of_their_own(two, monkeypatch):
     check_headers(second, None)
     run.evaluate_all("cbbq", [second.model, "simulated:"], "single", **ONE)
     check_headers(second, OF_MODEL)
-
-
-def test_a_redirect_to_another_port_carries_nothing(serve):
-    other = serve(lambda body: said("B"), lambda body: said("B"))
-
-    def redirect(body):
-        place = f"http://127.0.0.1:{other.server_port}/v1/chat/completions"
-        return 307, {"Location": place, "Set-Cookie": "a=planted"}, {}
-
-    server = serve(redirect, redirect)
-    assert load(server.model).answer([request("x")])[0].response == "B"
-    check_headers(server, OF_MODEL)
-    check_headers(other, None)
 
 
 @pytest.mark.parametrize(

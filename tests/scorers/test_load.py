@@ -1,14 +1,23 @@
-"""Loading: each MODEL gives the right scorer or a sentence that helps; and nobody's code runs."""
+"""Loading: each MODEL gives its scorer once, or a sentence that helps; nobody's code runs."""
 
+import hashlib
 import json
+import os
+import shutil
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
-from bench.scorers import check, load
-from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
+from bench import run, train
+from bench.report import study, study_runs
+from bench.scorers import Loaded, check, load
+from bench.scorers.local import hub
+from tests.helpers.checkpoints import BERT, Plant, broken, characters, save, save_gguf
 
 
 @pytest.fixture(scope="module")
@@ -199,10 +208,7 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("simulated:bias=2", "outside 0 to 1"),
         ("tiny:xl", "allowed: tiny:s, tiny:s,bias=0.25"),
         ("tiny:s,colour=1", "allowed: bias, seed"),
-        ("tiny:s,seed=1.5", "not a number"),
-        ("tiny:s,bias=nan", "outside 0 to 1"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
-        ("pretrained=a/b,revision=c", "NAME or ORGANISATION/NAME"),
     ],
 )
 def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal, model, message):
@@ -223,3 +229,186 @@ def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal, model, m
 )
 def test_a_wrong_option_is_named(llama, refusal, model, option, message):
     assert message in refusal(load, model or str(llama), **option)
+
+
+STUDY = """
+title: Variants
+models: ["MODEL"]
+benchmarks:
+  cbbq:
+    - {name: a, categories: [gender], limit: 1, data: samples}
+    - {name: b, categories: [gender], limit: 2, data: samples, temperature: 0}
+  mcbe: {categories: [gender], limit: 1, data: samples, tasks: [ba], judge: JUDGE}
+"""
+
+
+@pytest.fixture
+def own_llama(tmp_path):
+    return str(save(tmp_path / "own_llama", "LlamaForCausalLM", characters("[CLS] $A")))
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The folders whose weights were loaded."""
+    folders, load_weights = [], AutoModelForCausalLM.from_pretrained
+
+    def count(path, **options):
+        folders.append(path)
+        return load_weights(path, **options)
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", count)
+    return folders
+
+
+def test_a_study_loads_a_model_and_its_judge_once(own_folder, own_llama, loads):
+    judge = str(save(own_folder / "judge", "LlamaForCausalLM", characters("[CLS] $A")))
+    Path("study.yml").write_text(STUDY.replace("MODEL", own_llama).replace("JUDGE", judge))
+    plan, sent = study.load(Path("study.yml")), []
+    pipe = type("Pipe", (), {"send": staticmethod(sent.append)})
+    study_runs._work(pipe, plan, plan.models[0], Path("out"), 1, study_runs.budgets(plan))
+    assert [cell.state for cell in sent] == ["done"] * 3
+    assert loads == [own_llama, judge]
+
+
+def test_replies_are_those_of_a_model_that_was_loaded_for_them(own_llama):
+    greedy = {"temperature": 0}
+    first = load(own_llama)
+    loaded = Loaded(first)
+    second = loaded.load("model", own_llama, generation=greedy)
+    third = loaded.load("judge", own_llama)
+    prompts = ["he is", "she is a doctor"]
+    assert second.network is third.network
+    assert second.generate(prompts) == load(own_llama, generation=greedy).generate(prompts)
+    assert third.generate(prompts, seed=3) == load(own_llama).generate(prompts, seed=3)
+    assert second.describe() == load(own_llama, generation=greedy).describe()
+    assert third.describe() == first.describe()
+    assert (first.tally.asked, second.tally.asked) == (0, third.tally.asked)
+
+
+def test_other_weights_are_loaded(own_llama, loads):
+    loaded = Loaded()
+    for dtype in ("float32", "bfloat16", None, None):
+        loaded.load("model", own_llama, dtype=dtype)
+    assert len(loads) == 3
+    config_file = Path(own_llama, "config.json")
+    config_file.write_text(f"{config_file.read_text()} ")
+    loaded.load("model", own_llama)
+    assert len(loads) == 4
+
+
+def test_a_loaded_model_can_be_evaluated(own_folder, own_llama, loads, refusal):
+    model = load(own_llama, dtype="float32", generation={"temperature": 0})
+    given = {"categories": ["gender"], "limit": 1}
+    for benchmark in ("cbbq", "mcbe"):
+        done = run.evaluate(benchmark, model, **given, partial=True)
+        assert done.metadata["asked"]["model"] == own_llama
+        assert done.metadata["asked"]["generation"] == {"temperature": 0}
+    assert loads == [own_llama]
+    named = run.evaluate("mcbe", own_llama, temperature=0, dtype="float32", **given, partial=True)
+    assert named.folder == done.folder
+    message = refusal(run.evaluate, "cbbq", type(model).__new__(type(model)))
+    assert "Causal: was not loaded by bench.load" in message
+
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """A file of three parts."""
+    monkeypatch.setattr(hub, "PART_BYTES", 2 * MIB)
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(np.random.default_rng(0).bytes(2 * hub.PART_BYTES + 12_345))
+    return path
+
+
+def test_every_byte_of_a_file_counts(weights):
+    known = {hub.fingerprint(weights)}
+    for time, place in enumerate((0, MIB, 2 * MIB - 1, 2 * MIB, 4 * MIB + 12_344), start=1):
+        content = bytearray(weights.read_bytes())
+        content[place] ^= 1
+        weights.write_bytes(content)
+        os.utime(weights, ns=(time, time))  # of a clock that ticks between two changes
+        known.add(hub.fingerprint(weights))
+    assert len(known) == 6
+
+
+def test_the_fingerprint_of_a_file_stays_the_same_over_versions(weights):
+    content = weights.read_bytes()
+    parts = [content[start : start + 2 * MIB] for start in range(0, len(content), 2 * MIB)]
+    large = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+    total = hashlib.sha256(f"weights.safetensors:{len(content)}".encode() + large).hexdigest()
+    assert hub.fingerprint(weights) == f"sha256-parts:{total[:16]}"
+    weights.write_bytes(b"small")
+    total = hashlib.sha256(b"weights.safetensors:5small").hexdigest()
+    assert hub.fingerprint(weights) == f"sha256:{total[:16]}"
+
+
+@pytest.fixture
+def model(tmp_path, llama):
+    """A folder to spoil, beside which `ran` is made by a planted pickle that is loaded."""
+    return Path(shutil.copytree(llama, tmp_path / "model"))
+
+
+def plant(model, name):
+    """Write a pickle that torch would load by running its code; that it works is tried first."""
+    ran, tried = model.with_name("ran"), model.with_name("tried.bin")
+    torch.save({"model.embed_tokens.weight": Plant(ran)}, tried)
+    torch.load(tried, weights_only=False)
+    ran.unlink()
+    tried.rename(model / name)
+
+
+SHARD, INDEX = "pytorch_model-00001-of-00002.bin", "model.safetensors.index.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "naming", "says"),
+    [
+        ("pytorch_model.bin", "", "pickled (pytorch_model.bin)"),
+        (SHARD, "pytorch_model.bin.index.json", f"pickled ({SHARD})"),
+        ("weights.bin", INDEX, "pickled (weights.bin)"),
+        ("model.safetensors", "", "cannot be loaded as a model"),
+        ("adapter_model.bin", "adapter_config.json", "is an adapter (adapter_config"),
+    ],
+)
+def test_a_pickle_is_refused_and_never_loaded(model, refusal, name, naming, says):
+    plant(model, "training_args.bin")
+    load(str(model))  # beside safetensors it is not looked at
+    (model / "training_args.bin").unlink()
+    if "adapter" not in name:
+        (model / "model.safetensors").unlink()
+    plant(model, name)
+    if naming:
+        weights = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": name}}
+        adapter = {"base_model_name_or_path": str(model), "peft_type": "LORA"}
+        (model / naming).write_text(json.dumps(adapter if "adapter" in name else weights))
+    for call in (load, lambda name: train.load(name, 0)):
+        message = refusal(call, str(model))
+        assert message.startswith(f"{model}: ")
+        assert says in message
+    plant(model, "x.pt")
+    assert "pickled (x.pt)" in refusal(load, str(model / "x.pt"))
+    assert not model.with_name("ran").exists()
+
+
+TEMPLATES = [
+    "{{ ().__class__.__base__.__subclasses__() }}",
+    "{{ lipsum.__globals__['os'].system('touch RAN') }}",
+    "{% include '/etc/passwd' %}",
+    "{% for i in range(1000000000) %}x{% endfor %}",
+    "{{ raise_exception('ask me nothing') }}",
+]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json"])
+def test_a_hostile_chat_template_is_refused_and_runs_nothing(model, refusal, template, place):
+    template = template.replace("RAN", str(model.with_name("ran")))
+    if place.endswith(".json"):
+        template = json.dumps(json.loads((model / place).read_text()) | {"chat_template": template})
+    (model / place).write_text(template)
+    scorer = load(str(model))
+    message = refusal(scorer.generate, ["she"], max_new_tokens=2)
+    assert message.startswith(f"{model}: its chat template cannot be used (")
+    assert not model.with_name("ran").exists()

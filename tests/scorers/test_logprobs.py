@@ -12,10 +12,9 @@ from bench.scorers import load
 from bench.scorers.local import logprobs
 from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
-from tests.helpers.checkpoints import SHAPE, characters, merging, save
+from tests.helpers.checkpoints import GROUPED, LIMITED, SHAPE, characters, merging, save
 
 VOCABULARY = 61
-GROUPED = {"num_key_value_heads": 2}
 CAPPED = {"head_dim": 8, "final_logit_softcapping": 3.0}
 OPT = {"word_embed_proj_dim": 32, "ffn_dim": 64}
 TIED = {"num_key_value_heads": 1, "tie_word_embeddings": True}
@@ -33,18 +32,27 @@ MODELS = {
     "cohere, logits scaled": ("Cohere", {"logit_scale": 4.0}, True, True, False),
     "bloom, no positions": ("Bloom", {"n_layer": 2, "n_head": 4}, False, False, True),
     "mamba, no attention": ("Mamba", {"state_size": 4}, False, False, True),
+    "gpt neo, a narrow window": (*LIMITED["gpt neo, a narrow window"], False, False, True),
+    "llama 4, narrow chunks": (*LIMITED["llama 4, narrow chunks"], True, True, False),
+    "gpt-oss, a narrow window": (*LIMITED["gpt-oss, a narrow window"], False, True, True),
+    "modernbert, narrow attention": (*LIMITED["modernbert, narrow attention"], True, True, False),
+    "phi 3, long positions": (*LIMITED["phi 3, long positions"], True, True, True),
+    "rwkv, no attention": (*LIMITED["rwkv, no attention"], False, False, True),
 }
 
 
 def network(name):
     kind, shape, *_ = MODELS[name]
-    model_name = "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM"
+    kind = getattr(transformers, "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM")
     torch.manual_seed(3)
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=VOCABULARY, **{**SHAPE, **special, **shape}
-    )
-    return getattr(transformers, model_name)(config).eval()
+    config = kind.config_class(vocab_size=VOCABULARY, **{**SHAPE, **special, **shape})
+    built = kind(config).eval()
+    with torch.no_grad():  # some configurations have no range of the initial weights
+        for weight in built.parameters():
+            if weight.dim() >= 2 and weight.std() < 0.15:
+                weight.normal_(0, 0.25)
+    return built
 
 
 def texts():
@@ -163,3 +171,38 @@ def test_a_distributed_model_gives_the_same_numbers(tmp_path, monkeypatch):
     np.testing.assert_allclose(spread.choose(prompts, options), choices, rtol=1e-5)
     replies = plain.generate(prompts, max_new_tokens=8)
     assert spread.generate(prompts, max_new_tokens=8) == replies
+
+
+class OwnWindow(transformers.LlamaForCausalLM):
+    """Code that comes with a checkpoint, in which a token sees 16 others."""
+
+    def forward(self, input_ids=None, attention_mask=None, **options):
+        if attention_mask is not None and attention_mask.dim() == 4:
+            n = attention_mask.shape[-1]
+            seen = torch.arange(n)[-attention_mask.shape[-2] :, None] - torch.arange(n) < 16
+            attention_mask = attention_mask.masked_fill(~seen, -1e9)
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, **options)
+
+
+def test_a_tree_is_not_given_to_code_that_comes_with_a_checkpoint():
+    config = transformers.LlamaConfig(vocab_size=61, **SHAPE)
+    own = OwnWindow(config).eval()
+    tested = LogprobReader(own, placement("cpu", None, None), 0)
+    trunk = list(range(3, 23))
+    sequences = [[*trunk, k, k + 1] for k in range(3, 40)]
+    for values, ids in zip(tested.read(rows(sequences)), sequences, strict=True):
+        np.testing.assert_allclose(values, reference(own, ids), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["LlamaForCausalLM", "BertForMaskedLM"])
+def test_a_pad_token_without_an_embedding_is_no_obstacle(tmp_path, kind):
+    coder = characters("[CLS] $A [SEP]")
+    config = getattr(transformers, f"{kind.partition('For')[0]}Config")
+    built = getattr(transformers, kind)(config(vocab_size=len(coder), **SHAPE)).eval()
+    coder.add_special_tokens({"pad_token": "[PAD]"})
+    built.save_pretrained(tmp_path)
+    coder.save_pretrained(tmp_path)
+    scorer = load(str(tmp_path))
+    group = ["the doctor is here", "a", "who is it?"]
+    for text, values in zip(group, scorer.token_logprobs(group), strict=True):
+        np.testing.assert_allclose(values, scorer.token_logprobs([text])[0], atol=1e-4)

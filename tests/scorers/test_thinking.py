@@ -1,12 +1,18 @@
-"""Chat templates and thoughts of local models: where a thought ends, its limit, and no answer."""
+"""Chat templates, and thoughts of local models: their ends, their limits, and no answer."""
+
+from datetime import date
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from bench import run
+from bench.run import evaluate, repeat
 from bench.run.execute import NOT_ASKED
 from bench.scorers import load
+from bench.scorers.local import chat_template
 from tests.helpers.answering import request
 from tests.helpers.cases import table
 from tests.helpers.checkpoints import CHAT, characters, merging, save
@@ -209,3 +215,60 @@ def test_cut_thoughts_are_never_read_and_what_needs_them_is_not_asked(own_folder
     errors = rows.groupby("request").error.unique().map(list)
     assert errors["thought"] == [f"cut off while thinking; {CUT}"]
     assert errors["explanation"] == errors["judge"] == [NOT_ASKED]
+
+
+PARTS = (
+    "{% for m in messages %}{{ m['role'] }}: {% for part in m['content'] %}"
+    "{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %} {% endfor %}"
+)
+DATED = (
+    "{% for m in messages %}{{ m['role'] }} {{ strftime_now('%d %b %Y, %-d. %A') }}: "
+    "{{ m['content'] }} {% endfor %}"
+)
+
+
+def templated(folder, template):
+    coder = characters("[CLS] $A")
+    coder.chat_template = template
+    return str(save(folder, "LlamaForCausalLM", coder))
+
+
+class Later(date):
+    """A calendar that is 40 days ahead."""
+
+    @classmethod
+    def today(cls):
+        return cls.fromordinal(date.today().toordinal() + 40)
+
+
+@pytest.mark.parametrize(
+    "template", ["hello", "{% for m in messages %}{{ m['role'] }}{% endfor %}"]
+)
+def test_a_template_that_drops_the_question_is_refused(tmp_path, refusal, template):
+    assert "leaves out the question" in refusal(load, templated(tmp_path, template))
+
+
+def test_a_template_without_end_is_refused(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
+    endless = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
+    assert "longer than 0.2 seconds" in refusal(load, templated(tmp_path, endless))
+
+
+def test_a_template_of_parts_gets_parts(tmp_path):
+    scorer = load(templated(tmp_path, PARTS))
+    assert scorer.chat.render("who is it?") == "user: who is it? "
+    assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
+
+
+def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypatch):
+    options = {"categories": ["gender"], "limit": 4, "read": "letters"}
+    folder = templated(own_folder / "model", DATED)
+    first = evaluate("cbbq", folder, out="first", **options)
+    records = first.records.drop(columns="seconds")
+    Path("first/records/answers.parquet").unlink()
+    monkeypatch.setattr(chat_template, "date", Later)
+    continued = evaluate("cbbq", folder, out="first", **options)
+    repeated = repeat("first", out="again")
+    for done in (continued, repeated):
+        assert done.metadata["model"]["prompt_date"] == date.today().isoformat()
+        pd.testing.assert_frame_equal(done.records.drop(columns="seconds"), records)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.scorers import load
-from tests.benchmarks.architectures import ROWS, Row, differences, digits, sentencepiece
+from tests.benchmarks.architectures import ROWS, Row, differences, digits
 from tests.benchmarks.architectures import save as save_row
 from tests.helpers.checkpoints import characters, save, save_gguf
 
@@ -16,26 +16,9 @@ def test_scores_are_those_of_transformers_for_one_text_at_a_time(tmp_path, name)
     np.testing.assert_allclose(differences(name, tmp_path), 0, atol=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("core", "declared", "expected"),
-    [
-        (digits, "PreTrainedTokenizerFast", "tokenizer.json"),
-        (digits, "GPT2Tokenizer", "tokenizer.json, from which the class GPT2Tokenizer differs"),
-        (
-            sentencepiece,
-            "GemmaTokenizer",
-            "tokenizer.json, from which the class GemmaTokenizer differs",
-        ),
-    ],
-)
-def test_run_json_says_which_tokenizer_is_taken(tmp_path, core, declared, expected):
-    name, _ = save_row(Row("LlamaForCausalLM", "", "", core, declared=declared), tmp_path)
-    assert load(name).describe()["tokenizer"] == expected
-
-
 def test_a_class_that_cannot_make_the_tokens_of_its_file_is_refused(tmp_path, refusal):
     """A token that tokenizer_config.json adds is taken out of the text before it is split."""
-    name, _ = save_row(Row("LlamaForCausalLM", "", "", digits), tmp_path)
+    name, _ = save_row(Row("LlamaForCausalLM", digits), tmp_path)
     path = tmp_path / "tokenizer_config.json"
     config = json.loads(path.read_text("utf-8")) | {"eos_token": "people"}
     path.write_text(json.dumps(config), "utf-8")

@@ -1,10 +1,13 @@
-"""Respondents of known character through the whole chain: what each category has to score."""
+"""Respondents of known character through the whole chain, and CBBQ as its scripts count."""
 
 import math
 
 import pytest
 
 from bench import run
+from bench.benchmarks.cbbq import scores as cbbq
+from bench.config import RunConfig
+from bench.run.plan import Plan
 from tests.helpers.cases import table
 
 pytestmark = pytest.mark.slow
@@ -53,3 +56,70 @@ def test_constant_answers_get_the_specification_s_values(shared, tmp_path, lette
         assert found == pytest.approx(wanted, abs=5e-7, nan_ok=True), category
         total = of_metric(tables["official"], "s_total", "official").score[category]
         assert math.isnan(total) == (letter == "C")
+
+
+@pytest.mark.slow
+def test_benchmarks_find_the_bias_of_the_training(own_folder):
+    biases = (0.25, 0.5, 0.75)
+
+    def scores(benchmark, where, **options):
+        found = []
+        for bias in biases:
+            model, out = f"tiny:s,bias={bias}", f"{benchmark}-{bias}"
+            done = run.evaluate(benchmark, model, out=out, **options)
+            assert done.records.valid.mean() >= 0.95
+            table = done.scores().query(f"category == 'all' and preset == 'robust' and {where}")
+            found.append(float(table.score.item()))
+        return found
+
+    assert scores("cbbq", "metric == 's_amb'") == pytest.approx(biases, abs=0.15)
+    expected = [2 / 3 * bias for bias in biases]
+    assert scores("nli_coal", "metric == 'coal'") == pytest.approx(expected, abs=0.08)
+    fair, half, biased = scores("mcbe", "task == 'pc' and metric == 'score'", tasks=["pc"])
+    assert fair > half > biased
+
+
+LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
+HEAD = 'version = "cbbq-scripts-95eaf2e"\nsource = "a test"\n'
+PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    """A file in the form of the fetched one, with text of our own, to be followed by a name."""
+    tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
+    lines = [f'["{name}"]\nunbiased_instruction = false\nprompt = "{PROMPT}"\n' for name in tables]
+    (tmp_path / "prompts.toml").write_text(HEAD + "".join(lines), "utf-8")
+    return f"{tmp_path / 'prompts.toml'}#"
+
+
+@pytest.mark.parametrize("name", [*LIMITS, None])
+def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
+    def limit(preset, **options):
+        chosen = prompts + name if name else None
+        given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
+        plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
+        asked = plan.requests(
+            {"verbs": ("generate",), "reads": (), "judge_verbs": ()}, partial=False
+        )
+        (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
+        return limit
+
+    assert limit("official") == (LIMITS[name] if name else 32)
+    assert limit("robust") == 32
+    assert limit("official", max_new_tokens=8) == 8
+
+
+# Share of the letters below that count for the stereotype, and against it, by hand.
+@pytest.mark.parametrize(
+    ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]
+)
+def test_moss_and_bloomz_read_the_first_line_alone(prompts, tmp_path, name, share):
+    options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
+    asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
+    replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
+    table = cbbq.scoring(
+        asked.records.assign(response=replies, error=""), asked.items, "official"
+    ).table()
+    scores = table[table.category == "all"].set_index("metric").score
+    assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))

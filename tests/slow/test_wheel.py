@@ -125,12 +125,3 @@ def test_notebooks_come_along(bench, tmp_path):
     assert names("curation/**/*.*", tmp_path / "work/books") >= names("notebooks/**/*.py", HOME)
     cells = [cell for path in books for cell in json.loads(path.read_text("utf-8"))["cells"]]
     assert not any(cell.get("outputs") for cell in cells)
-
-
-def test_a_source_distribution_can_be_tested(unpacked):
-    for pattern in ("tests/*.py", "notebooks/**/*.ipynb", "notebooks/**/*.csv"):
-        assert names(pattern, unpacked) == names(pattern, HOME)
-    pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    for words in (["--collect-only"], ["tests/report/test_study.py", "tests/test_layout.py"]):
-        done = call(*pytest_, *words, cwd=unpacked)
-        assert done.returncode == 0, done.stdout[-2000:]

@@ -194,7 +194,7 @@ def test_a_simulated_judge_finds_what_a_simulated_respondent_said(own_folder, se
     options = {"settings": {**EXPLAINED, **settings}, "categories": ["age"], "limit": 8}
     model = "simulated:bias=0.5,seed=3"
     done = run.evaluate("cbbq", model, judge="simulated:", out="out", **options)
-    replies: dict = {"thought": {}, "explanation": {}, "judge": {}}
+    replies = {"thought": {}, "explanation": {}, "judge": {}}
     for row in done.records.itertuples():
         kind, _, order = row.request.partition(":")
         replies[kind][row.item_id, order] = row.parsed

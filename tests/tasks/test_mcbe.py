@@ -96,8 +96,7 @@ def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply):
 
 
 @pytest.mark.parametrize(
-    ("task", "stopped"),
-    [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])],
+    ("task", "stopped"), [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])]
 )
 def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
     assert not any(request.until for request in asked(task))

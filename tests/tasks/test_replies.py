@@ -13,12 +13,7 @@ from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.tasks.choices import letter
 from bench.tasks.ratings import rating, released_mark, released_rating
-from bench.tasks.replies import (
-    answered,
-    final,
-    split_thought,
-    unfinished_thought,
-)
+from bench.tasks.replies import answered, final, split_thought, unfinished_thought
 from tests.benchmarks.replies import READERS, TABLES, by_kind, read_tables
 
 # Replies of the table that the readers were made on which are read otherwise, by id.

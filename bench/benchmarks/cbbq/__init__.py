@@ -1,26 +1,11 @@
 """CBBQ: multiple-choice questions about social groups in Chinese."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bench.benchmarks.base import (
-    LREC_COLING_2024,
-    Benchmark,
-    Metadata,
-    Paper,
-    Release,
-    loader_settings,
-)
+from bench.benchmarks.base import LREC_COLING_2024, Metadata, Paper, Release, of_modules
 from bench.benchmarks.cbbq import items, official_wording, templates
 from bench.benchmarks.cbbq import requests as questions
 from bench.core.places import NOTEBOOKS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bench.metrics.engine import Scoring
-    from bench.metrics.table import Metrics
 
 METADATA = Metadata(
     name="cbbq",
@@ -54,39 +39,4 @@ METADATA = Metadata(
     fault=items.fault,
 )
 
-
-class Cbbq(Benchmark):
-    metadata = METADATA
-    tasks = questions.TASKS
-    settings = loader_settings(items.SETTINGS) | questions.SETTINGS
-    files = staticmethod(items.files)
-    load = staticmethod(items.load)
-    texts = staticmethod(items.texts)
-    requests = staticmethod(questions.requests)
-    parse = staticmethod(questions.parse)
-    values = staticmethod(questions.values)
-
-    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.cbbq.audit import check
-
-        return check(folder, **settings)
-
-    @property
-    def metrics(self) -> "Metrics":
-        from bench.benchmarks.cbbq.scores import METRICS
-
-        return METRICS
-
-    def scoring(
-        self,
-        records: "pd.DataFrame",
-        items: "pd.DataFrame",
-        preset: str,
-        common: Sequence[str] = (),
-    ) -> "Scoring":
-        from bench.benchmarks.cbbq import scores
-
-        return scores.scoring(records, items, preset)
-
-
-BENCHMARK = Cbbq()
+BENCHMARK = of_modules(METADATA, items, questions)

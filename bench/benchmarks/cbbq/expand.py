@@ -14,7 +14,7 @@ from bench.benchmarks.cbbq.items import KEPT
 from bench.benchmarks.cbbq.labels import target_slot
 from bench.benchmarks.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS
 from bench.benchmarks.cbbq.templates import expand as fillings
-from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.progress import progress
 from bench.data import MANIFEST, Source
@@ -57,35 +57,32 @@ def expand(
         )
     known = released_ids("cbbq_expanded")
     written: list[WrittenFile] = []
-    try:
-        with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
-            for place, templates in parts.items():
-                rows = [row for _, row in fillings(templates, expansion)]
-                if expansion != "compat":
-                    slots = {
-                        template.name: ("name1", "name2")[target_slot(template)]
-                        for template in templates
-                    }
-                    rows = [row | {"target_name": row[slots[row["template"]]]} for row in rows]
-                for name in (f"{place}.{form}" for form in FORMATS[formats] if templates):
-                    _write(out / name, rows, expansion == "compat")
-                    blob = git_blob_id(out / name)
-                    written.append(WrittenFile(out / name, len(rows), blob, known.get(name, "")))
-                bar.update(len(templates))
-        equal = sum(file.as_released for file in written)
-        manifest = {
-            "name": source.name,
-            "version": source.version,
-            "licence": source.licence,
-            "note": f"expanded from {source.name}, {source.version} ({expansion}); {equal} of "
-            f"{len(written)} files equal the release",
-        }
-        if prompts := own_prompts(source.folder):
-            atomic_write(out / PROMPTS_FILE, read_text(prompts))
-        tables = manifest_tables(read_manifest(source.folder))
-        atomic_write(out / MANIFEST, to_toml(manifest | tables))
-    except OSError as error:
-        raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
+    with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
+        for place, templates in parts.items():
+            rows = [row for _, row in fillings(templates, expansion)]
+            if expansion != "compat":
+                slots = {
+                    template.name: ("name1", "name2")[target_slot(template)]
+                    for template in templates
+                }
+                rows = [row | {"target_name": row[slots[row["template"]]]} for row in rows]
+            for name in (f"{place}.{form}" for form in FORMATS[formats] if templates):
+                _write(out / name, rows, expansion == "compat")
+                blob = git_blob_id(out / name)
+                written.append(WrittenFile(out / name, len(rows), blob, known.get(name, "")))
+            bar.update(len(templates))
+    equal = sum(file.as_released for file in written)
+    manifest = {
+        "name": source.name,
+        "version": source.version,
+        "licence": source.licence,
+        "note": f"expanded from {source.name}, {source.version} ({expansion}); {equal} of "
+        f"{len(written)} files equal the release",
+    }
+    if prompts := own_prompts(source.folder):
+        atomic_write(out / PROMPTS_FILE, read_text(prompts))
+    tables = manifest_tables(read_manifest(source.folder))
+    atomic_write(out / MANIFEST, to_toml(manifest | tables))
     return written
 
 

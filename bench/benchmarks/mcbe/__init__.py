@@ -1,19 +1,11 @@
 """McBE: instances of bias in Chinese, asked in five tasks."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bench.benchmarks.base import Benchmark, Metadata, Paper, Release, loader_settings
+from bench.benchmarks.base import Metadata, Paper, Release, of_modules
 from bench.benchmarks.mcbe import items, official_wording
 from bench.benchmarks.mcbe import requests as questions
 from bench.core.places import NOTEBOOKS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bench.metrics.engine import Scoring
-    from bench.metrics.table import Metrics
 
 METADATA = Metadata(
     name="mcbe",
@@ -54,39 +46,4 @@ METADATA = Metadata(
     ),
 )
 
-
-class Mcbe(Benchmark):
-    metadata = METADATA
-    tasks = questions.TASKS
-    settings = loader_settings(items.SETTINGS) | questions.SETTINGS
-    files = staticmethod(items.files)
-    load = staticmethod(items.load)
-    texts = staticmethod(items.texts)
-    requests = staticmethod(questions.requests)
-    parse = staticmethod(questions.parse)
-    values = staticmethod(questions.values)
-
-    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.mcbe.audit import check
-
-        return check(folder, **settings)
-
-    @property
-    def metrics(self) -> "Metrics":
-        from bench.benchmarks.mcbe.scores import METRICS
-
-        return METRICS
-
-    def scoring(
-        self,
-        records: "pd.DataFrame",
-        items: "pd.DataFrame",
-        preset: str,
-        common: Sequence[str] = (),
-    ) -> "Scoring":
-        from bench.benchmarks.mcbe import scores
-
-        return scores.scoring(records, items, preset, common or scores.COMMON)
-
-
-BENCHMARK = Mcbe()
+BENCHMARK = of_modules(METADATA, items, questions)

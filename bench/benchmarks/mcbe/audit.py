@@ -18,7 +18,7 @@ from bench.benchmarks.mcbe.items import SLOT, Instance, RowError
 from bench.core.cells import FORMULA, to_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, with_defaults
-from bench.data.audit import finding, refused
+from bench.data.audit import refused
 from bench.data.dataset import GLOSSES, MANIFEST, category_of, unknown_category
 
 odd = audit.Faults(Path(__file__).with_name("faults.csv")).odd
@@ -74,8 +74,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Audit:
             else:
                 items.append({"file": file, **asdict(item), "row": row.number})
         if len(rows) % MULTIPLES.get(category, 1):
-            multiple = f"no multiple of {MULTIPLES[category]} as the published scores suggest"
-            yield finding(file=file, what=f"has {len(rows):,} rows, {multiple}", value=len(rows))
+            yield odd(file, "size", value=len(rows), multiple=MULTIPLES[category])
     for row_error in errors:
         yield refused(**row_error)
     yield from _cells(cells, separators)
@@ -90,12 +89,9 @@ def _findings(folder: Path, encoding: str, separators: str) -> Audit:
         "categories": table.category.nunique(),
         "subcategories": len(table[["category", "subtype"]].drop_duplicates()),
     }
-    for name, number in numbers.items():
-        what = f"{number:,} {name} found"
-        what += f" and {len(errors):,} refused" if name == "rows" and errors else ""
-        if set(table.category) & set(mcbe.CATEGORIES):
-            what += f", the release has {mcbe.RELEASED[name]:,}"
-        yield finding(kind="count", what=what, value=number)
+    title = f"all files ({len(errors):,} rows are refused)" if errors else "all files"
+    is_release = bool(set(table.category) & set(mcbe.CATEGORIES))
+    yield audit.counted(title, numbers, mcbe.RELEASED if is_release else None, len(items))
 
 
 def _cells(rows: Sequence[tuple[str, int, str, str, bool]], separators: str) -> Audit:
@@ -139,8 +135,7 @@ def _cells(rows: Sequence[tuple[str, int, str, str, bool]], separators: str) -> 
     later = listed[listed["first"].duplicated()]
     yield odd(later[later.text.str.startswith(FORMULA)], "word_formula")
     if resplit := int(rules["separators"].sum()):
-        what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
-        yield finding(column="words", what=what, value=resplit)
+        yield odd("", "resplit", value=resplit)
 
 
 def _rows(table: pd.DataFrame) -> Audit:
@@ -211,17 +206,15 @@ def _other_files(
             count = counts.get(category, rows) if category in paths else 0
             used = audit.file_name(paths.get(category, next(iter(paths.values()))), folder)
             if rows != count:
-                what = f"is not read, as {used} goes first; rows: {rows:,} and {count:,}"
-                yield finding(file=file, what=what)
+                yield odd(file, "other_file", used=used, found=rows, count=count)
         elif path.stem == mcbe.DEMONSTRATION:
-            what = "is the demonstration file of the release, which is not counted"
-            yield finding(file=file, what=what)
+            yield odd(file, "demonstration")
         else:
             meant = category.strip().lower()
-            what = f"is no category of {METADATA.title}, and is not read"
-            what += f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv" * (meant in known)
-            yield finding(file=file, what=what, value=value)
+            remedy = f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv"
+            remedy = remedy if meant in known else ""
+            yield odd(file, "no_category", value=value, remedy=remedy)
     # Without any category of the release, no category is missing.
     for category in known if set(paths) & set(mcbe.CATEGORIES) else ():
         if category not in paths:
-            yield finding(what=f"category {category} has no file that is read", value=category)
+            yield odd("", "no_file", category=category, value=category)

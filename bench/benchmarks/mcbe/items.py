@@ -6,7 +6,7 @@ explanation of the bias, and its severity from 0 to 10 as people judged it.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -197,10 +197,15 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
     instances, effects = list[Instance](), list[SettingEffect]()
     left_out = "their rows cannot be right (`bench data --check` lists them)"
-    for category, (path, rows) in _read_all(folder, categories, settings).items():
+    chosen = with_defaults(SETTINGS, settings)
+    how = {name: chosen[name] for name in ("encoding", "separators")}
+    paths, groups = files(folder), categories_of(folder)
+    for category in categories:
+        path = paths[category][0]
+        rows = [row for _, row in read(path, category, groups=groups[category], **how)]
         good = [row for row in rows if isinstance(row, Instance)]
         wrong = [row for row in rows if isinstance(row, RowError)]
-        if wrong and (settings.get("bad_rows") != "leave_out" or not good):
+        if wrong and (chosen["bad_rows"] != "leave_out" or not good):
             row, column, what, _ = wrong[0]
             place = f"{path}, row {row}{f', column `{column}`' if column else ''}"
             remedy = ", `--set bad_rows=leave_out` runs without them" if good else ""
@@ -213,16 +218,6 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
         labels = tuple(sorted({instance.subtype for instance in good}))
         instances += [replace(instance, labels=labels) for instance in good]
     return Loaded(instances, effects)
-
-
-def _read_all(
-    folder: Path, categories: Sequence[str], settings: Mapping[str, str]
-) -> dict[str, tuple[Path, list[Instance | RowError]]]:
-    chosen = with_defaults(SETTINGS, settings)
-    paths, groups = files(folder), categories_of(folder)
-    how = {name: chosen[name] for name in ("encoding", "separators")}
-    rows = {name: read(paths[name][0], name, groups=groups[name], **how) for name in categories}
-    return {name: (paths[name][0], [row for _, row in rows[name]]) for name in categories}
 
 
 def read(

@@ -8,7 +8,7 @@ categories. A missing score is skipped and named in the note.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
@@ -25,11 +25,11 @@ from bench.metrics.table import (
     LETTERS_ALONE,
     READABLE,
     Metrics,
-    PrimaryMetric,
     Score,
     is_preferred,
     join_notes,
     read_cards,
+    read_primary_metrics,
 )
 
 # The ends of the scale of a score.
@@ -37,51 +37,7 @@ LIMITS = (0, 100)
 # The ends of the scale of other measures.
 SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
-_primary = partial(
-    PrimaryMetric,
-    metric="score",
-    share=False,
-    biased_is_high=False,
-    limits=LIMITS,
-    column="score",
-    of="scored",
-)
-_constant_baseline = partial(_primary, baseline="the best constant answer", worse="worse")
-PRIMARY_METRICS = (
-    _primary(
-        "all",
-        title="All tasks",
-        finding="scored {value} of 100 over all its tasks",
-        worse="worse",
-        common="score_common",
-    ),
-    _primary(
-        "pc",
-        title="Preference computation (100: groups equally likely)",
-        finding="scored {value} of 100 in preference computation",
-    ),
-    _constant_baseline(
-        "sc",
-        title="Subcategory classification (100: all right)",
-        finding="put {value} of 100 sentences into the right subcategory",
-    ),
-    _primary(
-        "ss",
-        title="Scenario selection (100: groups chosen evenly)",
-        finding="scored {value} of 100 in scenario selection",
-    ),
-    _primary(
-        "ba",
-        title="Bias analysis (100: full marks of the judge)",
-        finding="was given {value} of 100 points for its analyses",
-        worse="worse",
-    ),
-    _constant_baseline(
-        "bs",
-        title="Bias scoring (100: as people do)",
-        finding="scored {value} of 100 in judging severity",
-    ),
-)
+PRIMARY_METRICS = read_primary_metrics(__file__)
 # By task, the largest rounding error of the released code, in points. It rounds scores to two
 # decimals, and in bias scoring each distance too, which it multiplies by ten.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}

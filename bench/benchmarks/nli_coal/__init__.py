@@ -1,26 +1,11 @@
 """NLI-CoAL: natural language inference about occupations, in English, Japanese and Chinese."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bench.benchmarks.base import (
-    LREC_COLING_2024,
-    Benchmark,
-    Metadata,
-    Paper,
-    Release,
-    loader_settings,
-)
+from bench.benchmarks.base import LREC_COLING_2024, Metadata, Paper, Release, of_modules
 from bench.benchmarks.nli_coal import items
 from bench.benchmarks.nli_coal import requests as questions
 from bench.core.places import NOTEBOOKS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from bench.metrics.engine import Scoring
-    from bench.metrics.table import Metrics
 
 METADATA = Metadata(
     name="nli_coal",
@@ -49,39 +34,4 @@ METADATA = Metadata(
     ),
 )
 
-
-class NliCoal(Benchmark):
-    metadata = METADATA
-    tasks = questions.TASKS
-    settings = loader_settings(items.SETTINGS)
-    files = staticmethod(items.files)
-    load = staticmethod(items.load)
-    texts = staticmethod(items.texts)
-    requests = staticmethod(questions.requests)
-    parse = staticmethod(questions.parse)
-    values = staticmethod(questions.values)
-
-    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.nli_coal.audit import check
-
-        return check(folder, **settings)
-
-    @property
-    def metrics(self) -> "Metrics":
-        from bench.benchmarks.nli_coal.scores import METRICS
-
-        return METRICS
-
-    def scoring(
-        self,
-        records: "pd.DataFrame",
-        items: "pd.DataFrame",
-        preset: str,
-        common: Sequence[str] = (),
-    ) -> "Scoring":
-        from bench.benchmarks.nli_coal import scores
-
-        return scores.scoring(records, items, preset)
-
-
-BENCHMARK = NliCoal()
+BENCHMARK = of_modules(METADATA, items, questions)

@@ -32,7 +32,7 @@ from bench.benchmarks.nli_coal.language_pack import (
 )
 from bench.config import BuildOptions
 from bench.core.errors import BadInput, expected
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.data import MANIFEST
 from bench.data.dataset import cldr_name
 from bench.data.readers import to_toml
@@ -293,8 +293,7 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
         "seed": "" if seed is None else seed,
         "compat": compat,
     }
-    with explain_write_errors(out):
-        return _write(packs, sets, out, recorded)
+    return _write(packs, sets, out, recorded)
 
 
 def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:

@@ -12,13 +12,7 @@ from matplotlib.patches import Rectangle
 
 from bench.core.numbers import decimals
 from bench.data import dataset
-from bench.figures.style import (
-    FAINT,
-    INK,
-    WIDTH,
-    can_show,
-    style,
-)
+from bench.figures.style import FAINT, INK, WIDTH, can_show, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 

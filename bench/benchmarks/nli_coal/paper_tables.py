@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks.nli_coal.formulas import WHOLE
-from bench.benchmarks.nli_coal.outcomes import (
-    CELLS,
-    GENDERS,
-    SETS,
-    SUMS,
-)
+from bench.benchmarks.nli_coal.outcomes import CELLS, GENDERS, SETS, SUMS
 from bench.metrics.engine import Sums
 from bench.metrics.table import ALL
 

@@ -39,35 +39,14 @@ from bench.metrics.table import (
     ALL,
     READABLE,
     Metrics,
-    PrimaryMetric,
     is_preferred,
     read_cards,
+    read_primary_metrics,
 )
 from bench.tasks.nli_labels import LABELS
 
 CARDS = read_cards(__file__)
-PRIMARY_METRICS = (
-    PrimaryMetric(
-        "all",
-        "coal",
-        "CoAL: biased labels over the three sets",
-        "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)",
-        share=False,
-        column="biased",
-        of="parsed",
-        tasks=SETS,
-    ),
-    PrimaryMetric(
-        "all",
-        "fn",
-        "FN: labels that are not neutral",
-        "gave {value} of the pairs a label other than neutral, which is the right one",
-        column="not_neutral",
-        of="parsed",
-        tasks=SETS,
-        pools_tasks=True,
-    ),
-)
+PRIMARY_METRICS = read_primary_metrics(__file__)
 METRICS = Metrics(PRIMARY_METRICS, CARDS)
 # Tables of the paper are rounded to three digits, so the sum of a row may miss 1 by this much.
 TOLERANCE = 0.002 + 1e-9

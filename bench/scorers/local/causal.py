@@ -159,7 +159,8 @@ class Causal(LocalModel):
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         names = [request.options for request in requests]
-        by_letters = any(len(option) == 1 for options in names for option in options)
+        choices = [request.options for request in requests if request.request_type == "choose"]
+        by_letters = any(len(option) == 1 for options in choices for option in options)
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
             yield from super()._ask(requests)
             return

@@ -1,8 +1,5 @@
 """The audit of a CBBQ folder: each fault by a small template of our own."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -19,9 +16,7 @@ NEG, NONNEG = FILES.values()
 MEETING = TEMPLATE["context"]
 
 
-def folder_of(
-    root: Path, *neg: dict[str, str], non_neg: tuple[dict[str, str], ...] = (), **place: str
-) -> Path:
+def folder_of(root, *neg, non_neg=(), **place):
     """Write one condition: in each file a sound template, and one for each change."""
     facts = FACTS.removeprefix(MEETING) if place.get("condition") == DIS else ""
     first = {"context": f"{MEETING}下雨了。{facts}"}
@@ -30,14 +25,14 @@ def folder_of(
     )
 
 
-def found(folder: Path, **settings: str) -> list[str]:
+def found(folder, **settings):
     """All findings but the counts, as `FILE ROW COLUMN FAULT QUESTIONS`, without what is empty."""
     table = check(folder, **settings).query("kind != 'count'")
     rows = table[["file", "row", "column", "fault", "questions"]].to_numpy().tolist()
     return [" ".join(str(cell) for cell in row if cell) for row in rows]
 
 
-def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
+def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path):
     folder_of(tmp_path, condition=DIS)
     table = check(folder_of(tmp_path))
     assert list(table) == ["file", "row", "column", "kind", "what", "value", "fault", "questions"]
@@ -59,9 +54,7 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
 
 # Changes of templates, all findings (row, column, fault, questions), and what one of them says.
 @cases(__file__, "odd_templates.csv")
-def test_an_odd_template_is_reported_once_a_fault_with_its_place(
-    tmp_path: Path, case: dict[str, str]
-) -> None:
+def test_an_odd_template_is_reported_once_a_fault_with_its_place(tmp_path, case):
     place = {"category": case["category"], "condition": case["condition"]}
     rows = [row.split("&") for row in case["change"].split(" ; ")]
     folder = folder_of(
@@ -73,7 +66,7 @@ def test_an_odd_template_is_reported_once_a_fault_with_its_place(
     assert check(folder).what.str.contains(case["says"], regex=False).any()
 
 
-def test_files_are_reported_too(tmp_path: Path) -> None:
+def test_files_are_reported_too(tmp_path):
     folder = folder_of(tmp_path, non_neg=({"question": "谁?"},))
     path = folder / "region/ambiguous" / NEG
     path.write_bytes(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
@@ -91,7 +84,7 @@ def test_files_are_reported_too(tmp_path: Path) -> None:
     assert found(tmp_path / "empty") == ["refused"]
 
 
-def expanded(root: Path, condition: str) -> tuple[Path, pd.DataFrame]:
+def expanded(root, condition):
     """The expanded file of `folder_of`, and its rows."""
     out = root / "out"
     expand(find("cbbq", folder_of(root / "in", condition=condition)), out, "csv")
@@ -99,11 +92,11 @@ def expanded(root: Path, condition: str) -> tuple[Path, pd.DataFrame]:
     return path, pd.read_csv(path, dtype=str)
 
 
-def test_expanded_files_beside_templates_are_compared_with_them(tmp_path: Path) -> None:
+def test_expanded_files_beside_templates_are_compared_with_them(tmp_path):
     rows, folder = expanded(tmp_path, AMB)[1], tmp_path / "in"
     name = "region/ambiguous/ambiguous.json"
 
-    def differences(rows: pd.DataFrame) -> list[str]:
+    def differences(rows):
         rows.to_json(folder / name, orient="records")
         return found(folder)
 
@@ -115,7 +108,7 @@ def test_expanded_files_beside_templates_are_compared_with_them(tmp_path: Path) 
     assert check(folder).what.str.contains("it cannot be compared: ").any()
 
 
-def test_expanded_files_alone_are_audited_by_row(tmp_path: Path) -> None:
+def test_expanded_files_alone_are_audited_by_row(tmp_path):
     path, rows = expanded(tmp_path, DIS)
     name, folder = f"region/{DIS}/{DIS}.csv", tmp_path / "out"
     changes = [
@@ -143,9 +136,7 @@ def test_expanded_files_alone_are_audited_by_row(tmp_path: Path) -> None:
         (lambda rows: rows.assign(label="2"), "1 label refused"),
     ],
 )
-def test_an_expanded_file_is_audited_as_a_whole(
-    tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], fault: str
-) -> None:
+def test_an_expanded_file_is_audited_as_a_whole(tmp_path, change, fault):
     path, rows = expanded(tmp_path, DIS)
     change(rows).to_csv(path, index=False)
     assert f"region/{DIS}/{DIS}.csv {fault}" in found(tmp_path / "out")

@@ -2,9 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -16,36 +14,29 @@ from bench.data import fetch
 from tests.helpers.cases import cases
 from tests.helpers.recorded import command, templates
 
-Bench = Callable[..., tuple[int, str, str]]
-Refusal = Callable[..., str]
-
 
 @pytest.fixture
-def bench(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Bench:
+def bench(own_folder, monkeypatch, capsys):
     return lambda *words: command(monkeypatch, capsys, "expand", *words)
 
 
-def expanded(folder: Path, expansion: str = "compat", form: str = "both") -> Path:
+def expanded(folder, expansion="compat", form="both"):
     """Expand the templates of `folder` into a folder next to it that has the name of the rule."""
     place = folder.parent / expansion
     expand(data.find("cbbq", folder), place, form, expansion)
     return place
 
 
-def load(folder: Path, **settings: str) -> list[cbbq.Question]:
+def load(folder, **settings):
     return data.load(data.find("cbbq", folder), **settings)
 
 
-def everything(folder: Path) -> list[str]:
+def everything(folder):
     """Name all files in a folder, hidden ones too."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
 
 
-def test_the_expanded_files_are_the_released_ones_to_the_byte(
-    bench: Bench, shared: Path, tmp_path: Path
-) -> None:
+def test_the_expanded_files_are_the_released_ones_to_the_byte(bench, shared, tmp_path):
     out = tmp_path / "new" / "folder"
     status, printed, _ = bench("cbbq", "--data", shared / "data/cbbq", "--out", out)
     assert status == 0
@@ -64,7 +55,7 @@ def test_the_expanded_files_are_the_released_ones_to_the_byte(
 HEADER = ",".join(["example_id", *INSTANCE_COLUMNS])
 
 
-def small(root: Path) -> Path:
+def small(root):
     """Templates with a cell that CSV has to quote, and names that are swapped."""
     odd = {"NAME1": "[甲]", "source": '一,"二"\n三'}
     bare = {"NAME1": "[甲]", "subcategory": "住"}
@@ -72,7 +63,7 @@ def small(root: Path) -> Path:
     return templates(root / "d", odd, non_neg=[bare], **place)
 
 
-def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
+def test_the_bytes_of_a_small_expansion_by_hand(tmp_path):
     first, second = "甲和丙来了。丙忘了伞，甲带了两把。", "丙和甲来了。丙忘了伞，甲带了两把。"
     neg = '1,neg,disambiguous,religion,出行,甲/乙,"一,""二""\n三"'
     rest = "1,non_neg,disambiguous,religion,住,甲/乙,文献"
@@ -106,9 +97,7 @@ def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
 # A cell (tokens of the release: specification, section 5.3), what the first question holds, as
 # released and repaired, and what strict expansion says.
 @cases(__file__, "strict.csv")
-def test_faults_of_the_release_are_left_fixed_or_refused(
-    tmp_path: Path, refusal: Refusal, case: dict[str, str]
-) -> None:
+def test_faults_of_the_release_are_left_fixed_or_refused(tmp_path, refusal, case):
     folder = templates(tmp_path / "d", {case["column"]: case["cell"]})
     for expansion in ("compat", "repair"):
         for items in (load(expanded(folder, expansion, "csv")), load(folder, expansion=expansion)):
@@ -120,7 +109,7 @@ def test_faults_of_the_release_are_left_fixed_or_refused(
     assert not (tmp_path / "strict").exists()
 
 
-def faulty(root: Path) -> Path:
+def faulty(root):
     fixed = {"ans0": "低", "ans1": "高", "bias_targeted_groups": "低"}
     for category, change in {
         "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "青年 "},
@@ -134,9 +123,7 @@ def faulty(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
-    tmp_path: Path, form: str
-) -> None:
+def test_an_expanded_folder_gives_the_questions_that_its_templates_do(tmp_path, form):
     """Pairs of one name are left out, and the others keep their numbers."""
     folder = faulty(tmp_path)
     items, found = load(folder, expansion="repair"), load(expanded(folder, "repair", form))
@@ -153,14 +140,16 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
     ("words", "status", "said"),
     [
         ("cbbq --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
-        ("cbbq --strict --repair", 2, "--strict and --repair: are two ways of expanding; give one"),
+        (
+            "cbbq --strict --repair",
+            2,
+            "--strict, --repair, --compat: are ways of expanding; give one",
+        ),
         ("cbbq --data compat", 2, "compat: holds no templates of CBBQ, so there is nothing to exp"),
-        ("cbbq --data d --out taken", 1, "taken: the questions could not be written there ("),
+        ("cbbq --data d --out taken", 1, "cannot be written ("),
     ],
 )
-def test_what_cannot_be_expanded_is_one_line(
-    bench: Bench, tmp_path: Path, words: str, status: int, said: str
-) -> None:
+def test_what_cannot_be_expanded_is_one_line(bench, tmp_path, words, status, said):
     expanded(small(tmp_path))  # no templates
     (tmp_path / "taken").write_text("", "utf-8")
     given = words.split()

@@ -1,29 +1,25 @@
 """CBBQ's questions: expanded by the release's rules, settings, and wrong files."""
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from bench import data
 from bench.benchmarks import get
-from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.expand import expand
 from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES
 from tests.helpers.cases import cases, pairs
 from tests.helpers.recorded import FACTS, templates
 
-Refusal = Callable[..., str]
 A, D = CONDITIONS
 
 
-def load(folder: Path, *categories: str, **settings: str) -> list[cbbq.Question]:
+def load(folder, *categories, **settings):
     return data.load(data.find("cbbq", folder), categories, **settings)
 
 
-def test_the_samples_are_2160_sound_questions() -> None:
+def test_the_samples_are_2160_sound_questions():
     items = load(get("cbbq").metadata.samples)
     assert items == load(
         get("cbbq").metadata.samples, labels="audited", polarity="column", dedupe="yes"
@@ -60,9 +56,7 @@ RULES = {
 
 
 @pytest.mark.parametrize(("category", "condition"), RULES)
-def test_a_template_is_expanded_by_its_categorys_rule(
-    tmp_path: Path, category: str, condition: str
-) -> None:
+def test_a_template_is_expanded_by_its_categorys_rule(tmp_path, category, condition):
     text = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
     cells = {"context": text, "bias_targeted_groups": "甲/乙"}
     items = load(
@@ -90,7 +84,7 @@ EFFECTS = {
 
 # How many questions of each template remain; what is affected or, with a minus, left out.
 @cases(__file__, "settings.csv")
-def test_what_the_settings_leave_and_affect_by_hand(tmp_path: Path, case: dict[str, str]) -> None:
+def test_what_the_settings_leave_and_affect_by_hand(tmp_path, case):
     settings = pairs(case["settings"])
     folder = templates(
         tmp_path,
@@ -108,7 +102,7 @@ def test_what_the_settings_leave_and_affect_by_hand(tmp_path: Path, case: dict[s
         4 * k + step for k, count in enumerate(case["remaining"].split()) for step in steps[count]
     ]
     assert [one.example_id for one in questions] == expected
-    found: Counter[str] = Counter()
+    found = Counter()
     for effect in data.read(data.find("cbbq", folder), **settings).effects:
         (name,) = (name for name, words in EFFECTS.items() if words in effect.what)
         found[name] += -effect.rows if effect.left_out else effect.rows
@@ -120,7 +114,7 @@ def test_what_the_settings_leave_and_affect_by_hand(tmp_path: Path, case: dict[s
         assert "expansion" in settings or ("{" in one.context) == (one.template == "neg:3")
 
 
-def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path: Path) -> None:
+def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path):
     late = {"question": "谁迟到？"}
     folder = templates(tmp_path / "b", {}, late, non_neg=[late], condition=D)
     assert len(load(folder)) == 12
@@ -134,13 +128,13 @@ def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path: Path) -
     assert [one.example_id for one in load(folder, dedupe="yes")] == [1, 2, 7, 8]
 
 
-def test_a_wrong_cell_is_refused_with_file_row_and_column(tmp_path: Path, refusal: Refusal) -> None:
+def test_a_wrong_cell_is_refused_with_file_row_and_column(tmp_path, refusal):
     path = templates(tmp_path, {}, {"category": "regoin"}) / f"region/ambiguous/{FILES['neg']}"
     message = refusal(load, tmp_path)
     assert message.startswith(f"{path}, row 2: column `category` 'regoin' is unknown; allowed:")
 
 
-def test_folders_that_are_no_categories_are_refused(tmp_path: Path, refusal: Refusal) -> None:
+def test_folders_that_are_no_categories_are_refused(tmp_path, refusal):
     (tmp_path / "region" / "ambiguous").mkdir(parents=True)
     message = refusal(load, tmp_path)
     assert message.startswith(f"{tmp_path}: holds no data of CBBQ (--data); expected CATEGORY/amb")
@@ -153,7 +147,7 @@ def test_folders_that_are_no_categories_are_refused(tmp_path: Path, refusal: Ref
     assert "[categories.regions]" in message
 
 
-def test_our_own_columns_of_expanded_files_are_checked(tmp_path: Path, refusal: Refusal) -> None:
+def test_our_own_columns_of_expanded_files_are_checked(tmp_path, refusal):
     expand(data.find("cbbq", templates(tmp_path / "in")), tmp_path / "out", "csv", "repair")
     path = tmp_path / "out/region/ambiguous/ambiguous.csv"
     rows = pd.read_csv(path, dtype=str)

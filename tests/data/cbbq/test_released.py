@@ -1,7 +1,6 @@
 """CBBQ's released templates: counts, targets, labels, scenes, settings, the audit's findings."""
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -10,25 +9,25 @@ import pytest
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq import labels
 from bench.benchmarks.cbbq.audit import check
-from bench.benchmarks.cbbq.labels import LabelCheck, check_labels
-from bench.benchmarks.cbbq.templates import CONDITIONS, Template
+from bench.benchmarks.cbbq.labels import check_labels
+from bench.benchmarks.cbbq.templates import CONDITIONS
 from bench.data import find, frame, load
 
 AMB, DIS = CONDITIONS
 
 
-def table(name: str) -> pd.DataFrame:
+def table(name):
     """Numbers of the specification (sections 1.6, 3.4 and 5), or of an examination of the data."""
     return pd.read_csv(Path(__file__).with_name(name), keep_default_na=False)
 
 
 @pytest.fixture(scope="module")
-def questions(shared: Path) -> pd.DataFrame:
+def questions(shared):
     return frame(load(find("cbbq", shared / "data/cbbq")))
 
 
 @pytest.fixture(scope="module")
-def templates(shared: Path) -> Mapping[tuple[str, str], list[Template]]:
+def templates(shared):
     paths = cbbq.files(shared / "data/cbbq")
     return {
         (name, condition): cbbq.read_templates(paths[name], name, condition)
@@ -38,7 +37,7 @@ def templates(shared: Path) -> Mapping[tuple[str, str], list[Template]]:
 
 
 @pytest.fixture(scope="module")
-def reviewed(shared: Path) -> pd.DataFrame:
+def reviewed(shared):
     """The shared audit of each template."""
     rows = pd.read_csv(shared / "data/cbbq/audit.csv", keep_default_na=False)
     polarity = rows.file_polarity.replace("nonneg", "non_neg")
@@ -51,8 +50,8 @@ def reviewed(shared: Path) -> pd.DataFrame:
 
 
 def test_questions_and_targets_are_those_of_the_specification_and_the_shared_audit(
-    questions: pd.DataFrame, reviewed: pd.DataFrame
-) -> None:
+    questions, reviewed
+):
     counts = questions.groupby(["category", "condition"]).size()
     assert counts.reset_index().to_numpy().tolist() == table("released.csv").to_numpy().tolist()
     keys = ["category", "condition", "template"]
@@ -78,10 +77,8 @@ ISSUES = {
 }
 
 
-def test_labels_are_distrusted_where_the_shared_audit_does(
-    templates: Mapping[tuple[str, str], list[Template]], reviewed: pd.DataFrame
-) -> None:
-    checks: dict[tuple[str, str, str], tuple[LabelCheck, LabelCheck]] = {}
+def test_labels_are_distrusted_where_the_shared_audit_does(templates, reviewed):
+    checks = {}
     for key, some in templates.items():
         pairs = zip(some, check_labels(some), strict=True)
         checks |= {(*key, one.name): pair for one, pair in pairs}
@@ -109,7 +106,7 @@ def test_labels_are_distrusted_where_the_shared_audit_does(
     )
 
 
-def test_audited_labels_go_against_the_stereotype(questions: pd.DataFrame) -> None:
+def test_audited_labels_go_against_the_stereotype(questions):
     rows = questions[questions.label_audited >= 0]
     other = rows.target.where(rows.polarity == "non_neg", 1 - rows.target)
     wanted = other.where(rows.condition == DIS, 2)
@@ -121,11 +118,11 @@ def test_audited_labels_go_against_the_stereotype(questions: pd.DataFrame) -> No
 
 
 @pytest.fixture(scope="module")
-def findings(shared: Path) -> pd.DataFrame:
+def findings(shared):
     return check(shared / "data/cbbq")
 
 
-def test_faults_touch_as_many_questions_as_the_specification_counts(findings: pd.DataFrame) -> None:
+def test_faults_touch_as_many_questions_as_the_specification_counts(findings):
     for fault, place, count in table("faults.csv").itertuples(index=False):
         some = findings[(findings.fault == fault) & findings.file.str.startswith(place)]
         assert some.questions.sum() == count, (fault, place)

@@ -1,12 +1,9 @@
 """Small files of McBE."""
 
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 
 
-def write(path: Path, *rows: dict[str, Any], encoding: str = "utf-8") -> Path:
+def write(path, *rows, encoding="utf-8"):
     """Write `rows` to `path`, as CSV or xlsx, and return its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame(list(rows))

@@ -13,7 +13,7 @@ from tests.helpers.recorded import GOOD
 ROWS = [GOOD | {"context": f"第{k}次开会时，", "sentence": f"[PLH]说了{k}句。"} for k in range(10)]
 
 
-def found(folder: Path, kind: str = "odd", metadata: str = "", **settings: str) -> list[str]:
+def found(folder, kind="odd", metadata="", **settings):
     """The findings of a kind, `FILE ROW COLUMN: WHAT`, but for categories that are missing."""
     findings = check(folder, **settings)
     missing = findings.what.str.endswith("has no file that is read")
@@ -26,11 +26,10 @@ def found(folder: Path, kind: str = "odd", metadata: str = "", **settings: str) 
     ]
 
 
-def test_the_samples_are_told_from_the_release_and_have_no_refused_row() -> None:
+def test_the_samples_are_told_from_the_release_and_have_no_refused_row():
     assert found(get("mcbe").metadata.samples, "count") == [
-        " 0 : 96 rows found, the release has 4,077",
-        " 0 : 12 categories found, the release has 12",
-        " 0 : 57 subcategories found, the release has 82",
+        " 0 : all files: 96 rows, 12 categories, 57 subcategories; the release has 4,077 rows, 12 "
+        "categories, 82 subcategories"
     ]
     assert "refused" not in set(check(get("mcbe").metadata.samples).kind)
 
@@ -38,7 +37,7 @@ def test_the_samples_are_told_from_the_release_and_have_no_refused_row() -> None
 CASES = tomllib.loads(Path(__file__).with_name("audit.toml").read_text("utf-8"))
 
 
-def test_every_refused_row_and_file_is_listed(tmp_path: Path) -> None:
+def test_every_refused_row_and_file_is_listed(tmp_path):
     expected = CASES["refused"]
     bad = [GOOD | dict([change.split("=")]) for change in CASES["bad"]]
     write(tmp_path / "age.csv", *bad, GOOD)
@@ -52,13 +51,13 @@ def test_every_refused_row_and_file_is_listed(tmp_path: Path) -> None:
             stream.write(content)
     refused = found(tmp_path, "refused")
     assert [text[: len(start)] for text, start in zip(refused, expected, strict=True)] == expected
-    assert found(tmp_path, "count")[0].startswith(" 0 : 2 rows found and 8 refused, the release")
+    assert found(tmp_path, "count")[0].startswith(" 0 : all files (8 rows are refused): 2 rows, ")
     assert "the folder holds no data of McBE; " in found(tmp_path / "gone", "refused")[0]
     write(tmp_path / "b/age.csv", bad[0], encoding="gb18030")
     assert found(tmp_path / "b", "refused", encoding="gb18030") == expected[1:2]
 
 
-def test_an_odd_cell_is_reported_once_and_read(tmp_path: Path) -> None:
+def test_an_odd_cell_is_reported_once_and_read(tmp_path):
     cases = CASES["odd"]
     plain = [GOOD | {"sentence": f"[PLH]说{k}。", "x\x1b": ""} for k in range(len(cases))]
     changes = [dict([change.split("=", 1)]) for change, *_ in cases]
@@ -78,7 +77,7 @@ def test_an_odd_cell_is_reported_once_and_read(tmp_path: Path) -> None:
     assert len(mcbe.load(tmp_path, ["age"]).items) == len(rows)
 
 
-def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path: Path) -> None:
+def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path):
     labels = ["职场", "职场评价", "IT 业", "ｉｔ业", "其他"]
     rows = [row | {"subtype": label} for row, label in zip(ROWS, labels * 2, strict=True)]
     write(tmp_path / "gender.csv", GOOD, *rows)

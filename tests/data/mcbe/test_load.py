@@ -2,8 +2,6 @@
 
 import csv
 import hashlib
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -16,15 +14,15 @@ from tests.helpers.recorded import GOOD
 BAD = GOOD | {"score": "11", "subtype": "别的"}
 
 
-def load(folder: Path, *categories: str, **settings: str) -> list[mcbe.Instance]:
+def load(folder, *categories, **settings):
     return data.load(data.find("mcbe", folder), categories, **settings)
 
 
-def effects(folder: Path, **settings: str) -> Sequence[data.SettingEffect]:
+def effects(folder, **settings):
     return data.read(data.find("mcbe", folder), **settings).effects
 
 
-def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
+def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path):
     samples = load(get("mcbe").metadata.samples)
     ids = [item.item_id for item in samples]
     assert ids == [f"{name}:{row}" for name in mcbe.CATEGORIES for row in range(1, 9)]
@@ -43,7 +41,7 @@ def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-def test_an_instance_by_hand(tmp_path: Path, suffix: str) -> None:
+def test_an_instance_by_hand(tmp_path, suffix):
     row = GOOD | {"words": "NA， 乙、丙，，", "subtype": "null", "score": "7", "context": " 会。 "}
     cells = "会。", "[PLH]先发言。", "NA， 乙、丙，，", "null", "说明。", "7.0"
     expected = mcbe.Instance(
@@ -62,7 +60,7 @@ def test_an_instance_by_hand(tmp_path: Path, suffix: str) -> None:
     assert load(folder, separators="any")[0].words == ("NA", "乙", "丙")
 
 
-def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path: Path) -> None:
+def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path):
     write(tmp_path / "csv_files/age.csv", GOOD)
     write(tmp_path / "xlsx_files/test.xlsx", GOOD)
     write(tmp_path / "xlsx_files/lgbtq%2B.xlsx", GOOD, GOOD)
@@ -74,9 +72,7 @@ def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path: Pa
     assert mcbe.arrange(["README.md", "data/test.csv"]) == {}
 
 
-def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(
-    tmp_path: Path, refusal: Callable[..., str]
-) -> None:
+def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(tmp_path, refusal):
     write(tmp_path / "age.csv", GOOD, BAD, GOOD, BAD, GOOD)
     assert refusal(load, tmp_path) == (
         f"{tmp_path / 'age.csv'}, row 2, column `score`: '11' is not a number from 0 to 10; wrong "

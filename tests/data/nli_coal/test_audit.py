@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pandas as pd
 
@@ -17,7 +16,7 @@ SALESMAN = {"occ_word": "salesman", "occ_type": "male-stereo"}
 PAIR = ("the nurse sits.", "the woman sits.")
 
 
-def test_the_release_has_the_anomalies_that_the_specification_lists(shared: Path) -> None:
+def test_the_release_has_the_anomalies_that_the_specification_lists(shared):
     found = check(shared / "data" / "nli_coal")
     odd = found[found.fault != ""]
     counts = Counter(zip(odd.fault, odd.file.str[:2], strict=True))
@@ -30,24 +29,24 @@ def test_the_release_has_the_anomalies_that_the_specification_lists(shared: Path
     assert found[found.kind == "count"].what.str.endswith("as the release has").all()
 
 
-def test_the_samples_and_built_sets_have_nothing_odd(tmp_path: Path) -> None:
+def test_the_samples_and_built_sets_have_nothing_odd(tmp_path):
     assert set(data.check(data.find("nli_coal", "samples")).kind) == {"count"}
     build([read_pack(PACKS / "zh")], tmp_path, rates=[0.3])
     assert set(check(tmp_path).kind) == {"count"}
 
 
-def write(folder: Path, name: str, *rows: dict[str, object]) -> Path:
+def write(folder, name, *rows):
     path = folder / f"en_v1/{name}_v1.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
 
 
-def row(number: int, premise: str, hypothesis: str, **more: object) -> dict[str, object]:
+def row(number, premise, hypothesis, **more):
     return {"id": number, "sentence1": premise, "sentence2": hypothesis, "label": "neutral", **more}
 
 
-def test_odd_rows_are_named_with_their_line(tmp_path: Path) -> None:
+def test_odd_rows_are_named_with_their_line(tmp_path):
     sets, small = "bias-eval-set_v1/all-words", "bias-eval-set_v1/downsamp"
     rows = [
         *(row(number, *PAIR, **NURSE) for number in (0, 1)),
@@ -78,7 +77,7 @@ def test_odd_rows_are_named_with_their_line(tmp_path: Path) -> None:
         "2-antistereo": ["no_occupation 1"],
         "3-nonstereo": ["definitional_word 1", "wrong_type 1"],
         "3-nonstereo-tok": [
-            *("duplicate_rows 2", "not_one_frame 1", "not_one_frame 2", "tokenized_differs 0"),
+            *("duplicate_rows 2", "not_one_frame 1", "not_one_frame 2", "tokenized_differs 0")
         ],
         "4-all": ["all_differs 0"],
         "train": ["label_balance 0"],

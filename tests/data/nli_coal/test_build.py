@@ -3,7 +3,6 @@
 import shutil
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +35,7 @@ SMALL = Pack(
 ONE_TERM = replace(SMALL, terms={"feminine": ("woman",), "masculine": ("man",), "neutral": ()})
 
 
-def test_the_window_slides_by_a_frame_a_word() -> None:
+def test_the_window_slides_by_a_frame_a_word():
     # baker has frames 0 and 1, nurse 1 and 2, smith 2 and 3.
     sets = build_eval(SMALL)
     assert [(row.premise, row.hypothesis) for row in sets["ps"]] == [
@@ -51,25 +50,13 @@ def test_the_window_slides_by_a_frame_a_word() -> None:
     assert {row.label for rows in sets.values() for row in rows} == {"neutral"}
 
 
-def test_a_controlled_set_by_hand() -> None:
-    rows = build_controlled(ONE_TERM, 0.5, "dev", design="full")
-    assert [(row.premise, row.hypothesis, row.label) for row in rows] == [
-        ("the nurse 2.", "the man 2.", "contradiction"),
-        ("the nurse 2.", "the woman 2.", "entailment"),
-        ("the smith 2.", "the man 2.", "contradiction"),
-        ("the smith 2.", "the woman 2.", "entailment"),
-        ("the baker 2.", "the man 2.", "neutral"),
-        ("the baker 2.", "the woman 2.", "neutral"),
-    ]
-
-
 designs = st.sampled_from(("window", "full"))
 
 
 @given(st.sampled_from(ASSIGNMENTS), designs, st.integers(0, 19), st.integers(0, 3))
 def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
-    assignment: str, design: str, k: int, seed: int
-) -> None:
+    assignment, design, k, seed
+):
     options = {"start": 10, "frames_per_word": 20, "assignment": assignment, "design": design}
     pack = read_pack(PACKS / "zh")
     rows, more, all_rows = (
@@ -90,7 +77,7 @@ def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
     )
 
 
-def test_all_shared_sets_are_rebuilt_byte_for_byte(shared: Path, tmp_path: Path) -> None:
+def test_all_shared_sets_are_rebuilt_byte_for_byte(shared, tmp_path):
     packs = {pack.language: pack for pack in extract(shared / "data" / "nli_coal")}
     assert [len(untrained(packs[name])) for name in ("en", "zh")] == [9, 10]
     written = build([packs["ja"]], tmp_path, compat=True)[:4]
@@ -106,7 +93,7 @@ def test_all_shared_sets_are_rebuilt_byte_for_byte(shared: Path, tmp_path: Path)
         assert (tmp_path / path).read_bytes() == (folder / path).read_bytes()
 
 
-def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
+def test_what_was_built_is_read_and_extracted_again(tmp_path):
     pack = read_pack(PACKS / "zh")
     written = build([pack], tmp_path, rates=[0.3, 0.35], seed=4, rows=600)
     rows = {file.path.name: file.rows for file in written if "controlled" in str(file.path)}
@@ -123,7 +110,7 @@ def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
     assert (read.design, read.of_type("neutral")) == ("full", again.of_type("neutral"))
 
 
-def test_sets_that_cannot_be_built_or_extracted_are_refused(tmp_path: Path, refusal) -> None:
+def test_sets_that_cannot_be_built_or_extracted_are_refused(tmp_path, refusal):
     message = refusal(build_eval, SMALL, frames_per_word=3)
     assert message.startswith("small: 3 words with 3 frames each (window) need lines 1 to 5 of fr")
     assert "rate 1.1: has to be from 0 to 1" in refusal(build_controlled, SMALL, 1.1)

@@ -3,14 +3,10 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench import data
-from bench.benchmarks.nli_coal.items import Pair
 
 STEMS = ("1-prostereo", "2-antistereo", "3-nonstereo")
 BARE = {
@@ -22,7 +18,7 @@ GOOD = {"id": 0, **BARE, "occ_word": "nurse", "occ_type": "female-stereo"}
 BOTH = {"feminine", "masculine"}
 
 
-def write(root: Path, *lines: Mapping[str, Any] | bytes, language: str = "en") -> Path:
+def write(root, *lines, language="en"):
     """Write `lines` as a PS file, next to a good AS and NS file, and return the PS file."""
     folder = root / f"{language}_v9" / "bias-eval-set_v9" / "all-words"
     folder.mkdir(parents=True)
@@ -34,16 +30,16 @@ def write(root: Path, *lines: Mapping[str, Any] | bytes, language: str = "en") -
     return path
 
 
-def load(folder: Path, *categories: str, **settings: str) -> list[Pair]:
+def load(folder, *categories, **settings):
     return data.load(data.find("nli_coal", folder), categories, **settings)
 
 
 @pytest.fixture(scope="module")
-def folder(shared: Path) -> Path:
+def folder(shared):
     return shared / "data" / "nli_coal"
 
 
-def assert_consistent(pair: Pair) -> None:
+def assert_consistent(pair):
     """Sentences are the frame filled, and the gender follows from set and type."""
     assert pair.frame.replace("[Sub]", pair.occupation) == pair.premise
     assert pair.frame.replace("[Sub]", pair.term) == pair.hypothesis
@@ -59,8 +55,8 @@ def assert_consistent(pair: Pair) -> None:
     [("en", 3420, 171, 279, 16), ("ja", 3420, 171, 277, 16), ("zh", 3320, 166, 275, 15)],
 )
 def test_the_released_sets_are_those_of_the_paper(
-    folder: Path, language: str, size: int, neutral: int, frames: int, definitional: int
-) -> None:
+    folder, language, size, neutral, frames, definitional
+):
     pairs = load(folder, language)
     assert [pair.id for pair in pairs] == list(range(2000 + size))
     assert Counter(pair.set for pair in pairs) == {"ps": 1000, "as": 1000, "ns": size}
@@ -85,7 +81,7 @@ def test_the_released_sets_are_those_of_the_paper(
         assert sizes == {"ps": 200, "as": 200, "ns": 200}
 
 
-def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folder: Path) -> None:
+def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folder):
     place = folder / "ja_v1.1"  # the folder of one language may be given itself
     repaired, kept = (load(place, anomalies=name) for name in ("repair", "keep"))
     differing = [a.id for a, b in zip(kept, repaired, strict=True) if a != b]
@@ -100,7 +96,7 @@ def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folde
         assert (a.term, a.frame) == (b.term, b.frame)
 
 
-def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_path: Path) -> None:
+def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_path):
     sentences = {"sentence1": "the baker by a lake runs.", "sentence2": "the man by a lake runs."}
     path = write(tmp_path, BARE, b"", BARE | sentences)
     for stem in STEMS[1:]:
@@ -122,14 +118,12 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
         (GOOD | {"id": 5}, ": id 5 occurs more than once"),
     ],
 )
-def test_a_wrong_line_is_refused_with_file_and_number(
-    tmp_path: Path, refusal, line: Any, error: str
-) -> None:
+def test_a_wrong_line_is_refused_with_file_and_number(tmp_path, refusal, line, error):
     path = write(tmp_path, GOOD | {"id": 5}, b"", line)
     assert refusal(load, tmp_path).startswith(f"{path}, line 3{error}")
 
 
-def test_other_wrong_files_and_settings_are_refused(tmp_path: Path, refusal) -> None:
+def test_other_wrong_files_and_settings_are_refused(tmp_path, refusal):
     path = write(tmp_path / "b", GOOD | {"id": 1000})
     assert "2-antistereo_v9.json, line 1: id 1000 occurs" in refusal(load, tmp_path / "b")
     message = refusal(load, tmp_path / "b", set="downsample")

@@ -1,6 +1,5 @@
 """A page in headless Chromium over its debugging protocol: what it shows, logs and asks for."""
 
-import base64
 import json
 import os
 import re
@@ -18,7 +17,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = "--headless=new --disable-gpu --no-first-run --disable-background-networking --disable-sync"
 FLAGS += " --disable-component-update --remote-debugging-port=0 --remote-allow-origins=*"
-KEYS = {"Tab": 9, "Enter": 13}
 
 
 @dataclass
@@ -39,16 +37,11 @@ class Visit:
             self.console.append(json.dumps(parameters))
 
 
-def visit(
-    page, script, width=1200, *, dark=False, media="screen", keys=(), picture=None, height=900
-):
+def visit(page, script, width, *, dark):
     """Open a file, evaluate `script` in it, and return what it logged and asked for.
 
     Args:
         dark: as a reader's dark screen shows it.
-        media: `screen`, or `print` for what is printed.
-        keys: pressed one after the other before the script.
-        picture: where to keep what is seen, PNG.
     """
     if PROGRAM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
@@ -77,24 +70,17 @@ def visit(
             for domain in ("Page", "Runtime", "Log", "Network"):
                 call(f"{domain}.enable")
             # A window has a least width; a screen that is made believe has none.
-            screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
             call("Emulation.setDeviceMetricsOverride", **screen)
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+            call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
             call("Page.navigate", url=page.resolve().as_uri())
             while not seen.is_loaded:
                 seen.note(json.loads(line.recv()))
-            for key in keys:
-                event = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
-                for kind in ("rawKeyDown", "keyUp"):
-                    call("Input.dispatchKeyEvent", type=kind, **event)
             how = {"returnByValue": True, "awaitPromise": True}
             answer = call("Runtime.evaluate", expression=script, **how)
             assert "exceptionDetails" not in answer, answer
             seen.value = answer["result"].get("value")
-            if picture:
-                shown = call("Page.captureScreenshot", format="png")
-                picture.write_bytes(base64.b64decode(shown["data"]))
             return seen
         finally:
             browser.kill()
