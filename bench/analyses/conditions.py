@@ -5,7 +5,6 @@ scores, _no_runs = open_conditions([], "mine.csv")
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,43 +108,37 @@ def _by_condition(
     runs: Sequence[Run], condition: Callable[[Run], str], name: str
 ) -> dict[str, list[Run]]:
     """Group the runs of models that were asked under two conditions or more."""
-    models: dict[str, dict[str, list[Run]]] = {}
-    for model, run in zip(labels(runs), runs, strict=True):
-        models.setdefault(model, {}).setdefault(condition(run), []).append(run)
-    sides: dict[str, list[Run]] = {condition(run): [] for run in runs}
-    for conditions in models.values():
-        if len(conditions) > 1:
-            chosen = dict(zip(conditions, _most_alike(list(conditions.values())), strict=True))
+    rows = pd.DataFrame({"model": labels(runs), "value": [condition(run) for run in runs]})
+    sides: dict[str, list[Run]] = {value: [] for value in rows.value}
+    for _model, own in rows.groupby("model", sort=False):
+        if len(set(own.value)) > 1:
+            chosen = _most_alike([runs[k] for k in own.index], list(own.value))
             if conflict := data_conflict(list(chosen.values())):
                 raise BadInput(conflict)
             for value, run in chosen.items():
                 sides[value].append(run)
     if not any(sides.values()):
-        have = "; ".join(f"{model}: {', '.join(own)}" for model, own in models.items())
+        values = rows.groupby("model", sort=False).value.unique()
+        have = "; ".join(f"{model}: {', '.join(own)}" for model, own in values.items())
         raise NoRuns(f"no model was asked under two {name}; there is {have}")
     return {value: own for value, own in sides.items() if own}
 
 
-def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
+def _most_alike(runs: Sequence[Run], values: Sequence[str]) -> dict[str, Run]:
     """Return a run of each condition, so that these runs have the fewest different settings."""
-    runs = [run for own in conditions for run in own]
-    options = pd.concat([pd.json_normalize(run.metadata["asked"]) for run in runs])
+    options = pd.json_normalize([run.metadata["asked"] for run in runs])
     texts = options.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
-    settings = dict(zip([str(run.folder) for run in runs], texts, strict=True))
-
-    def differences(run: Run, other: Run) -> int:
-        return int((settings[str(run.folder)] != settings[str(other.folder)]).sum())
-
-    def nearest(run: Run) -> list[Run]:
-        return [min(own, key=partial(differences, run)) for own in conditions]
-
-    first = min(runs, key=lambda run: sum(differences(run, other) for other in nearest(run)))
-    for chosen, own in zip(nearest(first), conditions, strict=True):
-        least = differences(first, chosen)
-        others = [run for run in own if run is not chosen and differences(first, run) == least]
-        if others:
+    differences = pd.DataFrame((texts[:, None] != texts).sum(axis=2))
+    least = differences.T.groupby(list(values), sort=False).min()  # by condition and run
+    first = least.sum().idxmin()
+    chosen = {}
+    for value, distance in least[first].items():
+        is_nearest = differences[first] == distance
+        nearest = [runs[k] for k, own in enumerate(values) if own == value and is_nearest[k]]
+        if len(nearest) > 1:
             raise BadInput(
-                f"{chosen.folder} and {others[0].folder}: {chosen.label} was asked under one "
-                "condition in both; name one of them in runs"
+                f"{nearest[0].folder} and {nearest[1].folder}: {nearest[0].label} was asked under "
+                "one condition in both; name one of them in runs"
             )
-    return nearest(first)
+        chosen[str(value)] = nearest[0]
+    return chosen

@@ -27,7 +27,7 @@ from bench.scorers.names import short_name
 from bench.tasks.replies import final
 
 # The columns of a table of grades; `cluster` is the sampled unit.
-COLUMNS = ("judge", "model", "category", "item_id", "cluster", "grade", "human")
+COLUMNS = ["judge", "model", "category", "item_id", "cluster", "grade", "human"]
 # The number of simulated people.
 PEOPLE = 3
 # The standard deviation of simulated people's points from the rule's.
@@ -50,19 +50,9 @@ def judged(
     Args:
         runs, models, demo, options: see `bench.analyses.opened`.
         judges: by benchmark, the judges of the demonstration.
-
-    Raises:
-        NoRuns: no run has marks of a judge, or severities, for which the data have people's marks.
     """
     if runs:
-        given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
-        usable = [run for run in given if run.judge or _has(run, "bs")]
-        if not usable:
-            raise NoRuns(
-                f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, "
-                "or McBE's task bs"
-            )
-        return usable
+        return opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
     found: list[Run] = []
     for benchmark, names in (judges or {}).items():
         own = {"data": OWN_SAMPLES, **(options or {}).get(benchmark, {})}
@@ -72,7 +62,9 @@ def judged(
 
 
 def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
-    """Collect all grades that judges and people both gave.    Args:
+    """Collect all grades that judges and people both gave.
+
+    Args:
         people, verdicts_file: the files of `analyses` and `verdicts`.
 
     Returns:
@@ -92,7 +84,10 @@ def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.D
     }
     tables = [table.assign(kind=kind) for kind, table in kinds.items() if len(table)]
     if not tables:
-        raise NoRuns(f"{len(runs)} runs, and no judge's grade among them that people gave too")
+        raise NoRuns(
+            f"none of {len(runs)} runs has marks of a judge that people gave too, or severities; "
+            "ask with --judge, or McBE's task bs"
+        )
     grades = pd.concat(tables)
     keys = ["kind", "judge", "model", "item_id"]
     return grades.assign(repeat=grades.groupby(keys).cumcount()).reset_index(drop=True)
@@ -115,28 +110,26 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     for run, judge, name in _marked(runs, "mcbe", "ba"):
         # Under another judge the model may have written another analysis, so we read the marks of
         # each run.
-        given = points(people, [run]).dropna(subset="human") if people else None
+        given = points(people, [run]).dropna(subset="human") if people else pd.DataFrame()
         records, items = run.records, run.items.set_index("item_id")
-        judge_points = mcbe.analyses(records, run.items)
-        if given is not None and "second" in given:
-            judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
-        marks = (
-            judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index(name="grade")
-        )
+        grades = mcbe.analyses(records, run.items)
+        if "second" in given:
+            grades = grades[grades.repeat == 0]  # as sheets have it
+        marks = grades.groupby("item_id", sort=False)["judge"].mean().reset_index(name="grade")
         answers = records[(records.task == "ba") & (records.request == "answer")]
-        first = answers.drop_duplicates("item_id").set_index("item_id").response.rename("said")
-        marks = marks.join(first, on="item_id", how="inner")
-        marks["reference"] = items.explanation.reindex(marks.item_id).to_numpy()
-        if given is None:
+        first = answers.drop_duplicates("item_id").set_index("item_id").response
+        marks["said"] = marks.item_id.map(first)
+        marks["reference"] = marks.item_id.map(items.explanation)
+        if people:
+            own = given[given.model.isin([run.model, run.label])]
+            marks["human"] = marks.item_id.map(own.groupby("item_id").human.mean())
+        else:
             pairs = zip(marks.said, marks.reference, strict=True)
             rule = [100 * LCSseq.normalized_similarity(final(a), b) for a, b in pairs]
             noise = [_rng(seed, name, item).normal(0, SPREAD, PEOPLE) for item in marks.item_id]
             each = np.round(np.clip(np.array(rule)[:, None] + np.stack(noise), 0, 100))
             marks["human"] = each.mean(axis=1)
-        else:
-            own = given[given.model.isin([run.model, run.label])]
-            marks = marks.merge(own.groupby("item_id").human.mean().reset_index(), on="item_id")
-        parts.append(_described(marks, items, judge, name))
+        parts.append(_described(marks.dropna(subset="human"), items, judge, name))
     return _joined(parts, people, [*COLUMNS, "said", "reference"])
 
 
@@ -174,9 +167,12 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
 
     A model with several runs, for example under two judges, counts once. We average repeats.
     """
-    scored = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
+    scored: dict[str, Run] = {}
+    for run in runs:
+        if run.benchmark == "mcbe" and _has(run, "bs"):
+            scored.setdefault(run.model, run)
     parts = []
-    for run, name in zip(scored, labels(scored), strict=True):
+    for run, name in zip(scored.values(), labels(list(scored.values())), strict=True):
         each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
         marks = each.mean().reset_index().rename(columns={"model": "grade", "people": "human"})
         parts.append(_described(marks, run.items.set_index("item_id"), name, name))
@@ -219,8 +215,8 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         else:
             marks["reply"] = marks.said.map(cell)
             marks = marks.merge(given, on=[*KEYS, "reply"])
-        scene = items.cluster.reindex(marks.item_id).to_numpy()
-        parts.append(_described(marks, items, judge, name).assign(cluster=scene))
+        scenes = marks.item_id.map(items.cluster)
+        parts.append(_described(marks, items, judge, name).assign(cluster=scenes))
     return _joined(parts, people, [*COLUMNS, "said"])
 
 
@@ -233,43 +229,18 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
     for row in read_table(path, columns, replies=True):
-        place = f"{path}, row {row.number}"
         if not row["response"].strip():
             continue
+        place, said = f"{path}, row {row.number}, column", quoted(row["response"])
         given, repeat = verdict(row["response"]), to_whole_number(row["repeat"])
         if not given:
-            raise BadInput(
-                f"{place}, column `response`: {quoted(row['response'])} is no verdict; "
-                "write 有 (biased) or 无, or nothing"
-            )
+            allowed = "write 有 (biased) or 无, or nothing"
+            raise BadInput(f"{place} `response`: {said} is no verdict; {allowed}")
         if repeat is None:
-            raise BadInput(f"{place}, column `repeat`: {quoted(row['repeat'])} is no whole number")
-        order = row["request"].partition(":")[2]
-        key = (row["task"], row["item_id"], order, repeat)
+            raise BadInput(f"{place} `repeat`: {quoted(row['repeat'])} is no whole number")
+        key = (row["task"], row["item_id"], row["request"].partition(":")[2], repeat)
         rows.append((*key, row["reply"], float(given == BIASED)))
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
-
-
-def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
-    """Say which people are simulated; a page has to show this.
-    Args:
-        grades, people, verdicts_file: the result of `load`, and its files.
-    """
-    texts, kinds = [], set(grades.kind)
-    if "analyses" in kinds and not people:
-        texts.append(
-            f"The people who mark analyses are simulated: {PEOPLE} of them mark by a known "
-            f"rule (how much of the reference is in the analysis), each off by {SPREAD:g} "
-            "points or so. This says nothing about real people; the parameter people takes "
-            "a file of yours."
-        )
-    if "verdicts" in kinds and not verdicts_file:
-        texts.append(
-            "The people who judge explanations are simulated: they call one biased where its "
-            f"choice is, and say the opposite in {1 - RELIABILITY:.0%} of cases. The parameter "
-            "verdicts takes a file of yours."
-        )
-    return texts
 
 
 def _rng(seed: int, *names: object) -> np.random.Generator:
@@ -285,34 +256,21 @@ def _marked(runs: Sequence[Run], benchmark: str, task: str = "") -> list[tuple[R
     """List the runs of a benchmark that a judge has marked, with the names of judge and model."""
     marked = [run for run in runs if run.benchmark == benchmark and run.judge]
     marked = [run for run in marked if not task or _has(run, task)]
-    judges = [run.judge for run in marked]
-    short = {judge: short_name(judge).rstrip(":") for judge in judges}
-    unique = len(set(short.values())) == len(short)
-    first = _first(marked, benchmark)
-    names = dict(zip((run.model for run in first), labels(first), strict=True))
+    short = {run.judge: short_name(run.judge).rstrip(":") for run in marked}
+    judges = short if len(set(short.values())) == len(short) else {name: name for name in short}
     return [
-        (run, short[judge] if unique else judge, names[run.model])
-        for run, judge in zip(marked, judges, strict=True)
+        (run, judges[run.judge], name) for run, name in zip(marked, labels(marked), strict=True)
     ]
-
-
-def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
-    """List the first run of each model."""
-    first: dict[str, Run] = {}
-    for run in runs:
-        if run.benchmark == benchmark:
-            first.setdefault(run.model, run)
-    return list(first.values())
 
 
 def _described(marks: pd.DataFrame, items: pd.DataFrame, judge: str, model: str) -> pd.DataFrame:
     """Add to marks their judge and model, and the categories of the items."""
-    category = items.category.reindex(marks.item_id).to_numpy()
+    category = marks.item_id.map(items.category)
     return marks.assign(judge=judge, model=model, category=category, cluster=marks.item_id)
 
 
 def _joined(parts: Sequence[pd.DataFrame], people: str, columns: Sequence[str]) -> pd.DataFrame:
-    marks = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
+    marks = pd.concat([pd.DataFrame(columns=list(columns)), *parts], ignore_index=True)
     if people and marks.empty:
         raise BadInput(
             f"{people}: has no marks of these runs; look at its items, models and replies"

@@ -13,7 +13,6 @@ We cache answers, so that an interrupted call continues with the next model. Sou
 et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import platformdirs
+import pyarrow
 
 from bench import scorers
 from bench.benchmarks.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
@@ -36,7 +36,7 @@ from bench.benchmarks.nli_coal.language_pack import MANIFEST, PACKS, Pack, read_
 from bench.benchmarks.nli_coal.outcomes import SUMS, answers
 from bench.config import RATES
 from bench.core.errors import BadInput, RunFailed, expected
-from bench.core.files import atomic_path, atomic_write
+from bench.core.files import atomic_path
 from bench.core.locks import lock
 from bench.core.numbers import decimals
 from bench.core.progress import progress, say
@@ -55,11 +55,10 @@ SEED_STEP = 100_003
 SETS = ("ps", "as", "ns")
 # Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
-ABOUT, ANSWERS = "model.json", "answers.csv"
-# The columns about a training.
-MADE = ["train_accuracy", "tries", "passed", "seconds"]
-# The columns about a model.
-ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
+ANSWERS = "answers.parquet"
+# The columns about a model and its training.
+ROW = ["language", "rate", "seed", "ns_words", "model", "train_accuracy", "tries", "passed"]
+ROW += ["seconds", "key"]
 # A function of pairs of sentences that returns the probabilities of entailment, contradiction and
 # neutral: float64 [n, 3].
 Classify = Callable[[Sequence[tuple[str, str]]], np.ndarray]
@@ -171,7 +170,6 @@ def evaluate(
     if ns_words not in NS_WORDS:
         raise BadInput(expected(ns_words, NS_WORDS, "ns_words"))
     learner = learner or FromScratch()
-    recipe = learner.describe()
     root = Path(cache or platformdirs.user_cache_path("bias-workbench", appauthor=False) / "meta")
     known = _carried() if carried else {}
     chosen = packs(languages, data)
@@ -181,6 +179,7 @@ def evaluate(
             start, number = training_frames(pack)
             sets = build_eval(pack)
             pairs_of = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
+            pairs = {pair.id: pair for pairs in pairs_of.values() for pair in pairs}
             every = [pair for pairs in pairs_of.values() for pair in pairs]
             questions = [(pair.id, pair.premise, pair.hypothesis) for pair in every]
             for rate in rates:
@@ -189,26 +188,22 @@ def evaluate(
                 content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
                 ideal = _expected(rows, pairs_of[ns_words])
                 for seed in seeds:
-                    key = digest([recipe, content, seed, GATE, TRIES])
+                    key = digest([learner.describe(), content, seed, GATE, TRIES])
                     row, scores = known.get((key, ns_words), ({}, {}))
                     source = "carried by the package"
                     if not row:
-                        place = root.expanduser() / key
-                        metadata: dict[str, Any] = {"learner": dict(recipe)}
-                        metadata |= {"language": pack.language, "pack": pack.name}
-                        metadata |= {"rate": rate, "seed": seed}
-                        given, metadata, source = _model(
-                            learner, pack, rows, every, metadata, place
-                        )
+                        name = f"{pack.language}, rate {rate:g}, seed {seed}"
+                        folder = root.expanduser() / key
+                        given, source = _model(learner, pack, rows, pairs, seed, folder, name)
                         scores = _scores(pairs_of[ns_words], given)
-                        who = (pack.language, rate, seed, ns_words, learner.name)
-                        accuracy = metadata["train_accuracy"]
-                        made = (accuracy, metadata["tries"], accuracy >= GATE, metadata["seconds"])
-                        row = dict(zip(ROW, (*who, *made, key), strict=True))
+                        row = {**given.attrs, "key": key}
+                        row |= {"language": pack.language, "rate": rate, "seed": seed}
+                        row |= {"ns_words": ns_words, "model": learner.name}
                     for name, score in scores.items():
                         numbers = {"measure": name, "score": score}
                         numbers |= {"expected": ideal.get(name, np.nan), "source": source}
-                        table.append({**row, **numbers, "data": f"{pack.name}, {pack.version}"})
+                        numbers["data"] = f"{pack.name}, {pack.version}"
+                        table.append({**{column: row[column] for column in ROW}, **numbers})
                     bar.update()
     return pd.DataFrame(table)
 
@@ -276,49 +271,46 @@ def _model(
     learner: Learner,
     pack: Pack,
     rows: Sequence[Row],
-    pairs: Sequence[Pair],
-    metadata: dict[str, Any],
+    pairs: Mapping[int, Pair],
+    seed: int,
     folder: Path,
-) -> tuple[pd.DataFrame, dict[str, Any], str]:
-    """Return a model's answers, `metadata` it, and their source: the cache, or a training."""
+    name: str,
+) -> tuple[pd.DataFrame, str]:
+    """Return a model's answers, with facts about its training as `attrs`, and their source."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / ".lock", "training the same model"):
-            if (folder / ABOUT).is_file():
-                metadata = json.loads((folder / ABOUT).read_text("utf-8"))
-                return pd.read_csv(folder / ANSWERS, index_col="id"), metadata, "cache"
-            accuracies: list[float] = []
+            if (folder / ANSWERS).is_file():
+                return pd.read_parquet(folder / ANSWERS), "cache"
             started = time.perf_counter()
             questions = [(row.premise, row.hypothesis) for row in rows]
             right = np.array([LABELS.index(row.label) for row in rows])
+            accuracies: list[float] = []
             while len(accuracies) < TRIES and max(accuracies, default=0) < GATE:
                 k = len(accuracies)
                 place = folder / f"try-{k + 1}"
                 place.mkdir(exist_ok=True)
-                model = learner.learn(pack, rows, metadata["seed"] + k * SEED_STEP, place)
+                model = learner.learn(pack, rows, seed + k * SEED_STEP, place)
                 accuracies.append(float((model(questions).argmax(1) == right).mean()))
                 if np.argmax(accuracies) == k:
                     best = model
                 if accuracies[k] < GATE:
-                    name = f"{pack.language}, rate {metadata['rate']:g}, seed {metadata['seed']}"
-                    right_share = decimals(accuracies[k], 3)
-                    say(f"{name}: {right_share} of its set right, try {k + 1} of {TRIES}")
-            unique = {pair.id: (pair.premise, pair.hypothesis) for pair in pairs}
-            given = _probabilities(best(list(unique.values())), unique)
-            metadata |= {"train_accuracy": max(accuracies), "tries": len(accuracies)}
-            metadata |= {
-                "accuracies": accuracies,
+                    share = decimals(accuracies[k], 3)
+                    say(f"{name}: {share} of its set right, try {k + 1} of {TRIES}")
+            values = best([(pair.premise, pair.hypothesis) for pair in pairs.values()])
+            given = _probabilities(values, list(pairs))
+            given.attrs = {
+                "train_accuracy": max(accuracies),
+                "tries": len(accuracies),
+                "passed": max(accuracies) >= GATE,
                 "seconds": round(time.perf_counter() - started, 1),
             }
             with atomic_path(folder / ANSWERS) as draft:
-                given.to_csv(draft)
-            # Written last: a folder that has it is complete.
-            text = json.dumps(metadata, ensure_ascii=False, indent=2, default=str)
-            atomic_write(folder / ABOUT, text + "\n")
+                given.to_parquet(draft)
             for path in folder.glob("try-*"):
                 shutil.rmtree(path)
-            return given, metadata, "trained now"
-    except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
+            return given, "trained now"
+    except (OSError, pyarrow.ArrowInvalid) as error:
         raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
 
 

@@ -256,10 +256,10 @@ def report(
         return
     # These imports take seconds, and a wrong study does not need them.
     from bench.cli import printing
-    from bench.report import build
+    from bench.report import build, study_runs
 
     if dry_run:
-        printing.estimates(build.estimates(plan, out or None), format)
+        printing.estimates(study_runs.estimates(plan, out or None), format)
         for step in plan.steps:
             say(f"run this first: {step}")
         return

@@ -24,10 +24,8 @@ from bench.scorers import split_kind
 from bench.scorers.local.hub import COMMIT, ID
 
 FORMATS = ("eee", "hub")
-# Placeholders for the organisation of a model without one.
+# The organisation of simulated respondents and demonstration models.
 OURS = "bias-workbench"
-LOCAL = "local"
-RECORDED = "recorded"
 
 
 def write_runs(folders: Sequence[str | Path], form: str, out: Path) -> list[Path]:
@@ -75,20 +73,17 @@ def model_id(described: Mapping[str, Any]) -> str:
     """
     name = described["id"]
     kind, rest = split_kind(name)
+    organisation = "local" if kind else "recorded"
     if kind == "openai":
         name, organisation = rest.partition("@")[0], described["host"]
     elif kind in ("simulated", "tiny"):
         organisation = OURS
     elif kind in ("replay", "predictions", "lm-eval"):
-        name, organisation = as_path(rest).name, RECORDED
-    elif kind:
-        organisation = LOCAL
-    elif COMMIT.fullmatch(str(described.get("revision"))):
+        name, organisation = as_path(rest).name, "recorded"
+    elif not kind and COMMIT.fullmatch(str(described.get("revision"))):
         organisation = "huggingface"
-    elif "device" in described or not ID.fullmatch(name):
-        name, organisation = as_path(name).name, LOCAL
-    else:
-        organisation = RECORDED
+    elif not kind and ("device" in described or not ID.fullmatch(name)):
+        name, organisation = as_path(name).name, "local"
     given, _, last = name.rpartition("/")
     parts = [*(given or organisation).split("/"), last]
     return "/".join(re.sub(r"[^\w.,=+-]|^\.+$", "_", part) for part in parts)

@@ -8,13 +8,12 @@ category and over all, and ID_samples.jsonl, a line for each answer of the model
 import hashlib
 import json
 import math
-import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench import __version__
 from bench.benchmarks import get
@@ -22,13 +21,9 @@ from bench.core.cells import to_number
 from bench.core.files import atomic_write
 from bench.data import by_id
 from bench.export import model_id, primary_scores, release
-from bench.metrics.table import ALL, PrimaryMetric
+from bench.metrics.table import ALL
 from bench.run.results import Run
-from bench.scorers.base import digest
 from bench.tasks.request import of_judge
-
-if TYPE_CHECKING:
-    from bench.metrics.table import Metrics
 
 SCHEMA = "0.3.0"
 
@@ -42,7 +37,7 @@ def write(run: Run, out: Path) -> list[Path]:
     name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
     organisation, *names = model.split("/")
     place = Path("data", run.benchmark, organisation, "_".join(names))
-    aggregate, samples = place / f"{name}.json", place / f"{name}_samples.jsonl"
+    samples = place / f"{name}_samples.jsonl"
     shared = {"schema_version": SCHEMA, "evaluation_id": key}
     lines = [_json({**shared, "model_id": model, **sample}) + "\n" for sample in _samples(run)]
     text = "".join(lines)
@@ -66,7 +61,7 @@ def write(run: Run, out: Path) -> list[Path]:
                 scored_by=__version__,
             ),
         },
-        "model_info": _model(metadata["model"], run.label, metadata),
+        "model_info": _model(metadata["model"], run.label),
         "evaluation_results": list(_results(run)),
         "detailed_evaluation_results": {
             "format": "jsonl",
@@ -76,20 +71,18 @@ def write(run: Run, out: Path) -> list[Path]:
             "total_rows": len(lines),
         },
     }
-    for path, written in ((samples, text), (aggregate, _json(content, indent=2) + "\n")):
-        atomic_write(out / path, written)
-    return [out / aggregate, out / samples]
+    atomic_write(out / samples, text)
+    atomic_write(out / place / f"{name}.json", _json(content, indent=2) + "\n")
+    return [out / place / f"{name}.json", out / samples]
 
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the primary metrics in the form of the schema."""
-    metadata, benchmark = run.metadata, get(run.benchmark)
+    metadata, units = run.metadata, get(run.benchmark).metadata.units
     source, judges, asked = _source(run), _judges(run), run.metadata["asked"]
-    generation = {
-        "temperature": asked.get("generation", {}).get("temperature"),
-        "top_p": asked.get("generation", {}).get("top_p"),
-        "max_tokens": asked["max_new_tokens"],
-    }
+    generation = {"max_tokens": asked["max_new_tokens"], **asked.get("generation", {})}
+    names = ("temperature", "top_p", "max_tokens")
+    generation = {name: generation[name] for name in names if generation.get(name) is not None}
     for primary, row in primary_scores(run):
         uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
         if not math.isnan(row["ci_low"]):
@@ -97,10 +90,9 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
                 "lower": row["ci_low"],
                 "upper": row["ci_high"],
                 "confidence_level": 0.95,
-                "method": f"bootstrap over {benchmark.metadata.units}",
+                "method": f"bootstrap over {units}",
             }
         metric: dict[str, Any] = {
-            "evaluation_description": _definition(benchmark.metrics, primary),
             "metric_id": f"{run.benchmark}.{primary.metric}",
             "metric_name": primary.title,
             "metric_unit": "proportion" if primary.share else "points",
@@ -111,27 +103,22 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         }
         if judges and primary.task in (*judges, ALL):
             metric["llm_scoring"] = next(iter(judges.values()))
-        names = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
-        details = {name: row[name] for name in names}
-        if not math.isnan(row["baseline"]):
-            details["baseline_of"] = row["baseline_of"] or primary.baseline
-        own = [read for task, read in metadata["read"].items() if primary.task in (task, ALL)]
+        details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
+        of_baseline = "" if math.isnan(row["baseline"]) else row["baseline_of"] or primary.baseline
+        reads = [read for task, read in metadata["read"].items() if primary.task in (task, ALL)]
         yield {
             "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
             "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
             "source_data": source,
-            "evaluation_timestamp": metadata["when"],
             "metric_config": metric,
             "score_details": {
                 "score": row["score"],
-                "details": _texts(**details),
+                "details": _texts(baseline_of=of_baseline, **{name: row[name] for name in details}),
                 "uncertainty": uncertainty,
             },
             "generation_config": {
-                "generation_args": {k: v for k, v in generation.items() if v is not None},
-                "additional_details": _texts(
-                    read=", ".join(dict.fromkeys(own)), decoding=metadata["model"].get("decoding")
-                ),
+                "generation_args": generation,
+                "additional_details": _texts(read=", ".join(dict.fromkeys(reads))),
             },
         }
 
@@ -147,8 +134,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         for row in rows[is_judged].itertuples()
     }
     for row in rows[~is_judged].itertuples():
-        item = items[row.item_id]
-        values = own.values(row.task, row.request, item)
+        values = own.values(row.task, row.request, items[row.item_id])
         choices = values.choices if isinstance(values.choices, Mapping) else {}
         right = [text for text, value in choices.items() if values.verdict(value) == "right"]
         score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
@@ -159,7 +145,6 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         yield {
             "evaluation_name": _name(run.benchmark, row.task, row.category),
             "sample_id": f"{row.item_id}|{row.request}|{row.repeat}",
-            "sample_hash": digest([row.prompt, right]),
             "interaction_type": "single_turn",
             "input": {"raw": row.prompt, "reference": right, "choices": list(choices) or None},
             "output": {"raw": [row.response]},
@@ -174,7 +159,6 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
             ],
             "evaluation": {"score": score, "is_correct": row.verdict == "right"},
             "error": row.error or None,
-            "performance": {"latency_ms": 1000 * row.seconds},
             "metadata": _texts(
                 task=row.task,
                 request=row.request,
@@ -186,73 +170,51 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         }
 
 
-def _definition(metrics: "Metrics", primary: PrimaryMetric) -> str:
-    """Return the definition of a metric; if several tasks have this metric, the task's own."""
-    texts = [card.definition for card in metrics.cards if card.metric == primary.metric]
-    own = [text for text in texts if re.search(rf"\b{primary.task}: ", text)]
-    return [*own, *texts, primary.title][0]
-
-
 def _name(benchmark: str, task: str, category: str) -> str:
     return "/".join([benchmark, *(name for name in (task, category) if name != ALL)])
 
 
-def _model(described: Mapping[str, Any], label: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _model(described: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Describe a model or judge as the schema does."""
-    name = model_id(described)
-    is_local, host = "dtype" in described, described.get("host")
+    name, is_local = model_id(described), "dtype" in described
+    details = {k: v for k, v in described.items() if isinstance(v, str | int | float)}
+    details["deployment_type"] = "self_deployed" if is_local else "unknown"
     from_hub = is_local and not name.startswith("local/")
-    details = {
-        **{k: v for k, v in described.items() if isinstance(v, str | int | float)},
-        "deployment_type": "self_deployed" if is_local else "unknown",
-        "model_availability": "open_weights" if from_hub else "unknown",
-    }
+    details["model_availability"] = "open_weights" if from_hub else "unknown"
     model = {"name": label, "id": name, "additional_details": _texts(**details)}
-    if host:
-        model["inference_platform"] = host
-    version = metadata["packages"].get("transformers")
-    if is_local and version:
-        model["inference_engine"] = {"name": "transformers", "version": version}
-    return model
+    return {**model, "inference_platform": described["host"]} if "host" in described else model
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge, by task that needs it."""
-    judge, asked = run.metadata["judge"], run.metadata["asked"]
+    judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
     tasks, rows = get(run.benchmark).tasks, run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
-            "judges": [{"model_info": _model(judge, judge["id"], run.metadata)}],
-            "input_prompt": row.prompt,
-            "additional_details": {"input_prompt": "the first of the prompts, filled in"},
+            "judges": [{"model_info": _model(judge, judge["id"])}],
+            "input_prompt": row.prompt,  # the first of the prompts, filled in
         }
         for row in first.itertuples()
-        if judge and tasks[row.task].judged(asked["settings"]) == "needed"
+        if judge and tasks[row.task].judged(settings) == "needed"
     }
 
 
 def _source(run: Run) -> dict[str, Any]:
     data, known = run.metadata["data"], release(run)
-    names = ("version", "licence", "sha256", "note")
-    source = {
-        "dataset_name": data["name"],
-        "source_type": "other",
-        "additional_details": _texts(**{name: data[name] for name in names}),
-    }
+    details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
+    source = {"dataset_name": data["name"], "source_type": "other"}
     if known:
-        source["additional_details"]["revision"] = known.commit
+        details["revision"] = known.commit
         if known.host == "hub":
-            return source | {"source_type": "hf_dataset", "hf_repo": known.repository}
-        return source | {"source_type": "url", "url": [get(run.benchmark).metadata.homepage]}
-    return source
+            source |= {"source_type": "hf_dataset", "hf_repo": known.repository}
+    return {**source, "additional_details": _texts(**details)}
 
 
 def _texts(**values: Any) -> dict[str, str]:
     """Write values as texts; skip undefined and empty ones."""
-    return {
-        name: str(value) for name, value in values.items() if str(value) not in ("", "None", "nan")
-    }
+    texts = {name: str(value) for name, value in values.items()}
+    return {name: text for name, text in texts.items() if text not in ("", "None", "nan")}
 
 
 def _json(content: Any, indent: int | None = None) -> str:

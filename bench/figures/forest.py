@@ -1,11 +1,14 @@
-"""The forest plot: scores with their intervals, as all notebooks draw them."""
+"""The forest plot of scores with their intervals, and the picture of a report's index."""
 
+import textwrap
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
@@ -13,15 +16,17 @@ from bench.figures.style import (
     FAINT,
     WIDTH,
     colours,
-    forest_axis,
     label,
     markers,
     names_or_numbers,
-    wrap_label,
+    set_title,
+    style,
 )
-from bench.metrics.primary import LOW_VALIDITY, contenders, measure_words
-from bench.metrics.table import ALL
+from bench.metrics import primary
+from bench.metrics.table import ALL, PrimaryMetric
 
+# The primary metric of each panel, by the panel's name.
+Panels = dict[str, PrimaryMetric]
 # The most panels next to each other.
 MOST_COLUMNS = 3
 # Inches of a line.
@@ -115,10 +120,18 @@ def forest(
             at = lines.index(one[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
             colour = palette[one[coloured] if coloured else ""]
             _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
-        forest_axis(ax, _names(rows, y, lines), common)
-        _scale(ax, panel, limits, percent)
+        if not np.isnan(common):
+            ax.axvline(common, color=FAINT, ls="--", lw=1, zorder=1)
+        ax.set_yticks(range(len(lines)), _names(rows, y, lines))
+        ax.set_ylim(len(lines) - 0.4, -0.6)
+        ax.grid(axis="y", visible=False)
+        sns.despine(ax=ax, left=True)
+        worse = panel.worse.iloc[0] if len(panel) else ""
+        # The worse side is on the right.
+        _scale(ax, "x", limits, percent, is_reversed=worse == "lower")
+        ax.set_xlabel("worse →" if worse else "", loc="right", fontsize="small")
         title = str(panel[col].iloc[0]) if col and len(panel) else ""
-        ax.set_title(wrap_label(title, TITLE_CHARACTERS), fontsize="small")
+        ax.set_title(textwrap.fill(title, TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
@@ -162,7 +175,7 @@ def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
 
 def _references(rows: pd.DataFrame) -> set[str]:
     """Return the models that are references for real ones, for example simulated respondents."""
-    return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
+    return set(rows.model) - set(primary.contenders(rows).model) if "kind" in rows else set()
 
 
 def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
@@ -171,7 +184,7 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
         benchmark = str(rows.benchmark.iloc[0])
         return [ALL if value == ALL else label(benchmark, value) for value in values]
     if variable == "metric":
-        return [measure_words(value) for value in values]
+        return [primary.measure_words(value) for value in values]
     return names_or_numbers(values)
 
 
@@ -186,18 +199,78 @@ def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str
         return
     ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
     ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
-    is_hollow = one["valid_rate"] < LOW_VALIDITY or one["doubt"]
+    is_hollow = one["valid_rate"] < primary.LOW_VALIDITY or one["doubt"]
     fill = "white" if is_hollow else colour
     ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
 
 
-def _scale(ax: Axes, panel: pd.DataFrame, limits: tuple[float, float], percent: bool) -> None:
-    """Set the ends and the numbers of an axis, the worse side on the right."""
+def _scale(
+    ax: Axes, which: str, limits: tuple[float, float], percent: bool, is_reversed: bool
+) -> None:
+    """Set the ends and the numbers of the `x` or the `y` axis."""
     low, high = limits
     room = 0.03 * (high - low)
     ends = (low - room, high + room)
-    worse = "" if panel.empty else panel.worse.iloc[0]
-    ax.set_xlim(ends[::-1] if worse == "lower" else ends)
-    ax.set_xlabel("worse →" if worse else "", loc="right", fontsize="small")
+    ax.set(**{f"{which}lim": ends[::-1] if is_reversed else ends})
     if percent:
-        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axis = ax.xaxis if which == "x" else ax.yaxis
+        axis.set_major_formatter(PercentFormatter(1, decimals=0))
+
+
+def scores_by_bias(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
+    """Draw scores against the bias that was put into models; more bias is up.
+
+    Args:
+        rows: of score tables, with columns `panel` and `bias`.
+    """
+    style()
+    models = list(dict.fromkeys(rows.model))
+    palette, marks = colours(models), markers(models)
+    size = (1.5 * WIDTH, 3.2 + 0.1 * len(models))
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (name, line) in zip(axes, panels.items(), strict=True):
+        own = rows[rows.panel == name]
+        ax.plot(own.groupby("bias").score.mean(), color=FAINT, lw=1, zorder=1)
+        # Models of one bias stand next to each other.
+        own = own.assign(x=own.bias + 0.03 * own.groupby("bias").cumcount())
+        one: Any
+        for one in own.itertuples():
+            colour = palette[one.model]
+            ax.vlines(one.x, one.ci_low, one.ci_high, color=colour)
+            ax.plot(one.x, one.score, marks[one.model], color=colour, label=one.model, ms=7)
+        _scale(ax, "y", line.limits, line.share, is_reversed=not line.biased_is_high)
+        for baseline in own.baseline[own.baseline_of == ""].dropna().head(1):
+            ax.axhline(baseline, color=FAINT, ls="--", lw=1, zorder=0)
+        ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.25, 0.5, 0.75, 1])
+        ax.set_title(textwrap.fill(name, TITLE_CHARACTERS), fontsize="small")
+        ax.set_xlabel("bias put in", fontsize="small")
+        sns.despine(ax=ax)
+    axes[0].set_ylabel("more bias →", fontsize="small")
+    handles = [Line2D([], [], color=palette[name], marker=marks[name], ls="") for name in models]
+    fig.legend(
+        handles, models, loc="outside lower center", ncols=4, frameon=False, fontsize="small"
+    )
+    set_title(fig, title)
+    return fig
+
+
+def scores_beside(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
+    """Draw the scores of each model as a forest plot, the most biased in the first panel first.
+
+    Args:
+        rows: of score tables, with a column `panel`; more bias is on the right.
+    """
+    style()
+    first, line = next(iter(panels.items()))
+    is_first = rows.panel == first
+    in_order = rows[is_first].sort_values("score", ascending=not line.biased_is_high, kind="stable")
+    ranked = pd.concat([in_order, rows[~is_first]])
+    sides = {name: "higher" if line.biased_is_high else "lower" for name, line in panels.items()}
+    grid = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
+    for ax, line in zip(grid.axes.flat, panels.values(), strict=True):
+        _scale(ax, "x", line.limits, line.share, is_reversed=not line.biased_is_high)
+        ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
+    set_title(grid.figure, title)
+    plt.close(grid.figure)
+    return grid.figure

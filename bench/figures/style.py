@@ -1,16 +1,13 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
 import json
-import math
 import os
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -48,7 +45,6 @@ SYSTEM_FONTS = (
 )
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
-LABEL = 24  # characters of a model's name in one line
 # The number of colours that the colour-blind can distinguish. Further models get darker colours and
 # other marks.
 COLOURS = 10
@@ -100,28 +96,10 @@ def style() -> None:
     )
 
 
-def set_title(
-    fig: Figure,
-    text: str,
-    alt: str = "",
-) -> None:
-    """Set a picture's title at its left edge, and its text for screen readers.
-
-    Args:
-        alt: the text after the title.
-    """
+def set_title(fig: Figure, text: str) -> None:
+    """Set a picture's title at its left edge, and as its text for screen readers."""
     fig.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(f"{text}. {alt}" if alt else f"{text}.")
-
-
-def wrap_label(name: str, width: int = LABEL) -> str:
-    """Break a long name into lines, if possible after a comma, dash, underscore or slash."""
-    lines = [""]
-    for part in re.findall(rf"[^,\-_/ ]{{1,{width}}}[,\-_/ ]?|[,\-_/ ]", name):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+    fig.set_label(f"{text}.")
 
 
 def label(benchmark: str, category: str) -> str:
@@ -270,35 +248,3 @@ def cell_texts(
     )
     texts[low] += "*"
     return texts
-
-
-def error_bars(rows: pd.DataFrame) -> np.ndarray:
-    """Return how far intervals reach below and above scores, [2, rows]; 0 without an interval."""
-    reach = [rows.score - rows.ci_low, rows.ci_high - rows.score]
-    return np.nan_to_num(np.maximum(np.array(reach, dtype=float), 0))
-
-
-def forest_axis(ax: Axes, names: Sequence[str], baseline: float = math.nan) -> None:
-    """Name the rows of a forest plot, the first at the top; dashed is the `baseline`."""
-    if not math.isnan(baseline):
-        ax.axvline(baseline, color=FAINT, ls="--", lw=1, zorder=1)
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
-
-
-def legend_height(names: Sequence[str]) -> float:
-    """Return the inches that `legend_below` needs for these names, two in a line."""
-    return 0.15 + 0.2 * -(-len(names) // 2)
-
-
-def legend_below(fig: Figure, *axes: Axes, **options: Any) -> None:
-    """Write the legend of `axes` under the picture; `options` are options of `Figure.legend`."""
-    handles = {
-        text: handle
-        for ax in axes
-        for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "small"} | options
-    fig.legend(handles.values(), handles.keys(), loc="outside lower center", **look)

@@ -28,7 +28,7 @@ from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
-from bench.run import Estimate, processes, summed
+from bench.run import processes, summed
 from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
@@ -86,52 +86,33 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         fingerprint.forget_report(folder)
-        _report_remaining(plan, folder)
+        _say_requests(plan, folder)
+        for cell in study_runs.cells(plan):
+            if not records.is_complete(run_folder(folder, cell)):
+                keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-            pages, left_out = _make_pages(folder, pages_to_make, done)
-            index = site.Site(plan, folder).write(cells, pages, runs, left_out)
+            pages = _make_pages(folder, pages_to_make, done)
+            index = site.write(plan, folder, cells, pages, runs)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
-        failed += [f"notebook {page.name}" for page in pages if page.trouble]
+        failed += [
+            f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
+        ]
         if not failed:
             fingerprint.remember_report(plan, folder)
     return Made(index, failed)
 
 
-def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
-    """Estimate the requests of `make`, run by run, without writing files or asking an endpoint.
-
-    Args:
-        plan, out: as for `make`.
-    """
-    return list(study_runs.estimates(plan, places.report_folder(plan.name, out)).values())
-
-
-def _report_remaining(plan: Study, folder: Path) -> None:
-    """Print the remaining requests of each variant and in all, if there are any.
-
-    Raises:
-        BadInput: the key of a run with remaining requests is not set.
-    """
-    cells, index = study_runs.cells(plan), folder / "index.html"
-    # If the study file changed, its complete runs may have other options.
+def _say_requests(plan: Study, folder: Path) -> None:
+    """Print the requests of all runs, unless they are complete since the study was last changed."""
+    index, cells = folder / "index.html", study_runs.cells(plan)
     is_old = index.exists() and index.stat().st_mtime >= plan.path.stat().st_mtime
     if is_old and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
         return
-    by_place = study_runs.estimates(plan, folder)
-    left = [c for c in cells if c.place not in by_place or not by_place[c.place].is_complete]
-    for cell in left:
-        keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
-    by_title: dict[str, list[Estimate]] = {}
-    for estimate in by_place.values() if left else ():
-        by_title.setdefault(estimate.benchmark, []).append(estimate)
-    for title, runs in by_title.items():
-        models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
-        say(f"{title}, {models}: {summed(runs)}")
-    if len(by_title) > 1:
-        say(f"in all: {summed(list(by_place.values()))}")
+    if estimates := study_runs.estimates(plan, folder):
+        say(f"in all: {summed(estimates)}")
 
 
 def page_jobs(plan: Study) -> list[Job]:
@@ -167,14 +148,8 @@ def page_jobs(plan: Study) -> list[Job]:
     return jobs
 
 
-def _make_pages(
-    folder: Path, jobs: Sequence[Job], done: Sequence[Cell]
-) -> tuple[list[Page], dict[str, str]]:
-    """Make pages; return them, and the reason for each skipped page.
-
-    Args:
-        done: the models and variants that have a run.
-    """
+def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
+    """Make pages of the models and variants that are `done`."""
     # Kernels are processes, so threads are enough.
     at_a_time = os.cpu_count() or 1
     kernels: SimpleQueue[OwnKernel] = SimpleQueue()
@@ -191,22 +166,16 @@ def _make_pages(
             made[page.name] = page
             result = "done"
             if page.trouble:
-                result = f"notebook {page.name}: {page.trouble.kind}: {page.trouble.why}"
-            if page.is_left_out and page.trouble:
-                result = f"left out: {page.trouble.why}"
+                kind = "left out" if page.is_left_out else f"notebook {page.name}"
+                result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+            if page.is_left_out:
+                for name in (page.name, f"{site.ANSWERS}{page.name}"):
+                    (folder / f"{name}.html").unlink(missing_ok=True)
+                shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
             say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
             bar.update()
         execute.end_kernels()
-    pages, left_out = [], {}
-    for page in (made[job.name] for job in jobs):
-        if page.is_left_out and page.trouble:
-            left_out[page.name] = page.trouble.why
-            for file in (page.name, f"{site.ANSWERS}{page.name}"):
-                (folder / f"{file}.html").unlink(missing_ok=True)
-            shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
-        else:
-            pages.append(page)
-    return pages, left_out
+    return [made[job.name] for job in jobs]
 
 
 def _make_page(
@@ -226,7 +195,7 @@ def _make_page(
         parameters = {**parameters, "runs": [*relative, *patterns]}
         runs += [path for pattern in patterns for path in run_folders(pattern)]
     if variants is not None and not runs:
-        return Page(name, shown_as, "", "", [], [], Trouble(NoRuns.__name__, "it has no runs"))
+        return Page(name, shown_as, trouble=Trouble(NoRuns.__name__, "it has no runs"))
     target, tables = folder / "notebooks" / f"{name}.ipynb", folder / "tables" / name
     now = fingerprint.of_page(source, parameters, runs)
     is_there = (folder / f"{name}.html").is_file() and tables.is_dir()

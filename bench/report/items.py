@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -27,6 +27,9 @@ PRINTED_ITEMS = 24  # in a printed page without filters
 MAX_REQUESTS = 40  # of an item
 MAX_QUESTION_CHARS = 3000
 MAX_REPLY_CHARS = 160
+STEREOTYPED = VERDICTS[0]
+COLUMNS = ["category", "task", "item_id", "request", "response", "parsed", "error", "verdict"]
+COLUMNS.append("logprobs")
 
 
 class Reply(NamedTuple):
@@ -34,17 +37,14 @@ class Reply(NamedTuple):
 
     value: str
     verdict: str
-    text: str
+    text: str = ""
 
 
 class Question(NamedTuple):
-    """One request of an item.
+    """One request of an item: its title, the unit of an answer that is a number, and the replies.
 
-    Attributes:
-        name: of its task, and of the request if an item has several.
-        unit: of the answer, if it is a number.
-        options: possible answers and their verdicts, without the verdict `other`.
-        replies: one per model, None for a model without this request.
+    `options` are the possible answers and their verdicts, without the verdict `other`; `replies`
+    has one per model, None for a model without this request.
     """
 
     name: str
@@ -53,42 +53,13 @@ class Question(NamedTuple):
     replies: list[Reply | None]
 
 
-class Item(NamedTuple):
-    """An item with its questions and answers.
-
-    Attributes:
-        mark: its anchor on the page.
-        prompt: the first prompt of the first model.
-        gloss: the item in English; "" if the data have none.
-        verdicts: `model|verdict` of each answer, for filters.
-        is_disputed: models differ in a verdict.
-        fault: of the data; "" if it has none.
-        line: the distinctive part of the prompt or the gloss, shortened.
-        answers: one per model for the line: its answer, or the number of stereotyped answers, for
-            example 2/3.
-        is_printed: it is part of a printed page without filters.
-    """
-
-    item_id: str
-    mark: str
-    category: str
-    prompt: str
-    gloss: str
-    questions: list[Question]
-    verdicts: list[str]
-    is_disputed: bool
-    fault: str
-    answers: list[Reply | None]
-    line: str = ""
-    is_printed: bool = False
-
-
 class Items(NamedTuple):
     """The items of a page, a sample of `total` that prefers items on which models differ.
 
     Attributes:
         read: the answer mode of each model, for example `letters`.
         categories: the code and name of each.
+        items: the values that the page shows of each.
         left_out: the reasons why we skip some models.
     """
 
@@ -96,7 +67,7 @@ class Items(NamedTuple):
     read: list[str]
     categories: list[tuple[str, str]]
     verdicts: list[str]
-    items: list[Item]
+    items: list[dict[str, Any]]
     total: int
     left_out: list[str]
 
@@ -113,15 +84,12 @@ def read(runs: Sequence[Run]) -> Items:
             left_out.append(conflict)
         else:
             by_name[name] = run
-    names, runs, benchmark = [*by_name], [*by_name.values()], runs[0].benchmark
-    columns = ["category", "task", "item_id", "request", "response", "parsed", "error", "verdict"]
-    columns.append("logprobs")
-    first = []
-    for run, name in zip(runs, names, strict=True):
+    parts = []
+    for name, run in by_name.items():
         own = run.answers(prompts=False)
         own = own[(own["repeat"] == 0) & ~own.request.str.startswith("thought")]
-        first.append(own[columns].assign(model=name))
-    rows = pd.concat(first, ignore_index=True)
+        parts.append(own[COLUMNS].assign(model=name))
+    rows = pd.concat(parts, ignore_index=True)
     by_request = rows[rows.verdict != ""].groupby(["item_id", "task", "request"], sort=False)
     differs = by_request.verdict.nunique().groupby("item_id", sort=False).max() > 1
     every = list(dict.fromkeys(rows.item_id))
@@ -129,38 +97,39 @@ def read(runs: Sequence[Run]) -> Items:
     others = [name for name in every if not differs.get(name, False)]
     chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MAX_ITEMS)}
     chosen |= {others[k] for k in spread_evenly(range(len(others)), MAX_ITEMS - len(chosen))}
-    glosses = _glosses(runs[0])
     # We read prompts, most of a run's size, only here.
     sample = pd.concat(
-        [
-            own[own.item_id.isin(chosen)].join(run.records.prompt)
-            for run, own in zip(runs, first, strict=True)
-        ]
+        own[own.item_id.isin(chosen)].join(run.records.prompt)
+        for run, own in zip(by_name.values(), parts, strict=True)
     )
-    every_item = all_items(runs)
-    items_by_id = by_id(every_item[every_item.item_id.isin(chosen)])
     # Tuples are read many times faster than parts of a frame.
-    by_item: dict[str, list[Any]] = {}
+    by_item: dict[str, list[Any]] = {name: [] for name in every if name in chosen}
     for row in sample.astype(object).itertuples():
-        by_item.setdefault(str(row.item_id), []).append(row)
-    items = [
-        _item(benchmark, items_by_id[name], part, names, glosses, bool(differs.get(name, False)))
-        for name, part in by_item.items()
-    ]
-    order = {name: k for k, name in enumerate(every)}
-    items.sort(key=lambda item: order[item.item_id])
-    categories = [
-        (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
-    ]
-    items = [item._replace(line=line) for item, line in zip(items, _lines(items), strict=True)]
-    for k in spread_evenly(range(len(items)), PRINTED_ITEMS):
-        items[k] = items[k]._replace(is_printed=True)
-    known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    read = [
-        " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
-        for run in runs
-    ]
-    return Items(names, read, categories, sorted(known), items, len(every), left_out)
+        by_item[str(row.item_id)].append(row)
+    every_item = all_items(list(by_name.values()))
+    known = by_id(every_item[every_item.item_id.isin(chosen)])
+    benchmark, glosses = runs[0].benchmark, _glosses(runs[0])
+    items = [_item(benchmark, known[name], own, [*by_name]) for name, own in by_item.items()]
+    lines = distinct_lines([item["prompt"] for item in items])
+    printed = set(spread_evenly(range(len(items)), PRINTED_ITEMS))
+    for k, (item, line) in enumerate(zip(items, lines, strict=True)):
+        gloss = _gloss(glosses, known[item["item_id"]])
+        line = truncate(gloss or line, MAX_REPLY_CHARS)
+        item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
+        item["is_disputed"] = item["item_id"] in disputed
+    codes = dict.fromkeys(item["category"] for item in items)
+    return Items(
+        models=[*by_name],
+        read=[
+            " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
+            for run in by_name.values()
+        ],
+        categories=[(code, label(benchmark, code)) for code in codes],
+        verdicts=sorted(set(rows.verdict) - {""}),
+        items=items,
+        total=len(every),
+        left_out=left_out,
+    )
 
 
 def differing(page: Items, first: str, second: str) -> str:
@@ -172,12 +141,11 @@ def differing(page: Items, first: str, second: str) -> str:
     pairs = {
         tuple(reply.verdict if (reply := question.replies[k]) else "" for k in columns)
         for item in page.items
-        for question in item.questions
+        for question in item["questions"]
     }
-    stereotyped, *others = VERDICTS[:-1]
-    for verdict in others:
-        if (stereotyped, verdict) in pairs:
-            chosen = {"model": first, "verdict": stereotyped, "model2": second}
+    for verdict in VERDICTS[1:-1]:
+        if (STEREOTYPED, verdict) in pairs:
+            chosen = {"model": first, "verdict": STEREOTYPED, "model2": second}
             return urlencode(chosen | {"verdict2": verdict, "disputed": "on"})
     return ""
 
@@ -185,14 +153,11 @@ def differing(page: Items, first: str, second: str) -> str:
 def _glosses(run: Run) -> dict[str, str]:
     """Read the English translations of the items, if their data have any."""
     data = run.metadata["data"]
-    if data["language"] == "en":
-        return {}
     # On another machine, the samples can be in another folder.
     is_sample = data["found"] == FOUND_SAMPLES
-    path = (
-        get(run.benchmark).metadata.samples if is_sample else home(Path(data["folder"]))
-    ) / GLOSSES
-    if not path.is_file():
+    samples = get(run.benchmark).metadata.samples
+    path = (samples if is_sample else home(Path(data["folder"]))) / GLOSSES
+    if data["language"] == "en" or not path.is_file():
         return {}
     return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
 
@@ -203,65 +168,54 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
     return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
 
-def _lines(items: Sequence[Item]) -> Iterator[str]:
-    """Yield a line for each item: its English gloss, or else its part of the prompt."""
-    for item, own in zip(items, distinct_lines([item.prompt for item in items]), strict=True):
-        yield truncate(item.gloss or own, MAX_REPLY_CHARS)
+def _item(benchmark: str, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
+    """Return the values that the page shows of an item.
 
-
-def _answer(questions: Sequence[Question], model: int) -> Reply | None:
-    """Sum up the answers of a model to the questions of an item."""
-    given = [(question, reply) for question in questions if (reply := question.replies[model])]
-    judged = [(question, reply) for question, reply in given if reply.verdict] or given
-    stereotyped = VERDICTS[0]
-    can_be = [reply for question, reply in judged if stereotyped in dict(question.options).values()]
-    if len(can_be) < 2:
-        return judged[0][1] if judged else None
-    count = sum(reply.verdict == stereotyped for reply in can_be)
-    verdict = stereotyped if count > len(can_be) / 2 else ""
-    return Reply(f"{count}/{len(can_be)}", verdict, "")
-
-
-def _options(benchmark: str, task: str, request: str, item: Any) -> list[tuple[str, str]]:
-    values = get(benchmark).values(task, request, item)
-    options = dict.fromkeys(values.choices.values()) if isinstance(values.choices, Mapping) else ()
-    verdicts = [(value, values.verdict(value)) for value in options]
-    return [(value, verdict) for value, verdict in verdicts if verdict not in ("", "other")]
-
-
-def _item(
-    benchmark: str,
-    item: Any,
-    rows: Sequence[Any],
-    models: Sequence[str],
-    glosses: Mapping[str, str],
-    is_disputed: bool,
-) -> Item:
-    questions, tasks = [], get(benchmark).tasks
+    Among them are `mark` (its anchor), `verdicts` (`model|verdict` of each answer, for filters),
+    `fault` (of the data) and `answers` (one per model, for the line).
+    """
+    own = get(benchmark)
     by_request: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         by_request.setdefault((row.task, row.request), {})[row.model] = row
+    questions = []
     for (task, request), given in by_request.items():
-        replies = [_reply(given[model]) if model in given else None for model in models]
-        options = _options(benchmark, task, request, item)
-        unit = "" if of_judge(request) else tasks[task].unit
-        name = _name(tasks[task].title, request)
-        questions.append(Question(name, unit, options, replies))
-    verdicts = [row for row in rows if row.verdict != ""]
+        values = own.values(task, request, item)
+        choices = values.choices.values() if isinstance(values.choices, Mapping) else ()
+        verdicts = [(value, values.verdict(value)) for value in dict.fromkeys(choices)]
+        question = Question(
+            name=_name(own.tasks[task].title, request),
+            unit="" if of_judge(request) else own.tasks[task].unit,
+            options=[
+                (value, verdict) for value, verdict in verdicts if verdict not in ("", "other")
+            ],
+            replies=[_reply(given[model]) if model in given else None for model in models],
+        )
+        questions.append(question)
+    judged = [row for row in rows if row.verdict != ""]
     # Prefer a prompt with a verdict; the prompt of a likelihood may be a bare sentence.
-    first, *_ = verdicts or [row for row in rows if not of_judge(row.request)]
-    return Item(
-        item_id=item.item_id,
-        mark=re.sub(r"[^\w.-]+", "-", item.item_id),
-        category=first.category,
-        prompt=shortened(first.prompt, MAX_QUESTION_CHARS),
-        gloss=_gloss(glosses, item),
-        questions=questions[:MAX_REQUESTS],
-        verdicts=sorted({f"{row.model}|{row.verdict}" for row in verdicts}),
-        is_disputed=is_disputed,
-        fault=get(benchmark).metadata.fault(item),
-        answers=[_answer(questions, k) for k in range(len(models))],
-    )
+    first, *_ = judged or [row for row in rows if not of_judge(row.request)]
+    return {
+        "item_id": item.item_id,
+        "mark": re.sub(r"[^\w.-]+", "-", item.item_id),
+        "category": first.category,
+        "prompt": shortened(first.prompt, MAX_QUESTION_CHARS),
+        "questions": questions[:MAX_REQUESTS],
+        "verdicts": sorted({f"{row.model}|{row.verdict}" for row in judged}),
+        "fault": own.metadata.fault(item),
+        "answers": [_answer(questions, k) for k in range(len(models))],
+    }
+
+
+def _answer(questions: Sequence[Question], model: int) -> Reply | None:
+    """Sum up the answers of a model to an item: its answer, or the stereotyped ones, as in 2/3."""
+    given = [(question, reply) for question in questions if (reply := question.replies[model])]
+    judged = [(question, reply) for question, reply in given if reply.verdict] or given
+    can_be = [reply for question, reply in judged if STEREOTYPED in dict(question.options).values()]
+    if len(can_be) < 2:
+        return judged[0][1] if judged else None
+    count = sum(reply.verdict == STEREOTYPED for reply in can_be)
+    return Reply(f"{count}/{len(can_be)}", STEREOTYPED if count > len(can_be) / 2 else "")
 
 
 def _name(title: str, request: str) -> str:

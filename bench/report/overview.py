@@ -1,10 +1,9 @@
 """The content of a report's index: the answer to the study's question, one table, some findings."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,23 +11,8 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import get
 from bench.core.text import sentences
-from bench.figures import overview as figures
-from bench.metrics.primary import (
-    contenders,
-    doubt,
-    findings,
-    inside_sentence,
-    interval,
-    is_informative,
-    left_out,
-    listing,
-    number,
-    primary_metrics,
-    primary_rows,
-    short_title,
-    too_few_tasks,
-    unread,
-)
+from bench.figures.forest import scores_beside, scores_by_bias
+from bench.metrics import primary
 from bench.metrics.table import ALL, PrimaryMetric
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
@@ -36,47 +20,29 @@ from bench.run.models import conditions
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
-MAX_FINDINGS = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
-class Number(NamedTuple):
-    """A primary metric in a cell.
+class Line(NamedTuple):
+    """A model on a variant.
 
     Attributes:
-        share: its position between the best (0) and the worst possible value (1); NaN if undefined.
-        baseline: this position of the baseline.
-        low: the number of parsed answers, if there are too few.
-        by_habit: whether the model gives a constant answer, so that this score cannot show bias.
-        official: the released code's number, if it differs.
+        why: the reason why it has no scores; else "".
+        numbers: a row of `numbers` for each primary metric; None without a score.
     """
 
-    text: str
-    interval: str = ""
-    share: float = math.nan
-    baseline: float = math.nan
-    low: str = ""
-    note: str = ""
-    by_habit: bool = False
-    official: str = ""
-
-
-class Line(NamedTuple):
-    """A model's scores on a variant, or the reason why it has none."""
-
-    folder: str
     model: str
-    is_done: bool
     why: str
-    numbers: list[Number]
+    numbers: list[dict[Any, Any] | None]
 
 
 class VariantScores(NamedTuple):
     """A variant of a benchmark, as the index shows it.
 
     Attributes:
-        scores: empty if no primary metric has a score.
+        scores: the score tables of its runs; empty if no primary metric has a score.
         primary_metrics: the primary metrics with scores; all of them if none has one.
+        lines: by the folder of the model.
         bias: by model, its known bias, for example of simulated respondents.
         conflict: a sentence if models have different data; otherwise "".
         data: the name and version of the data set.
@@ -85,10 +51,49 @@ class VariantScores(NamedTuple):
     variant: Variant
     scores: pd.DataFrame
     primary_metrics: list[PrimaryMetric]
-    lines: list[Line]
+    lines: Mapping[str, Line]
     bias: Mapping[str, float]
     conflict: str = ""
     data: str = ""
+
+    @property
+    def first(self) -> PrimaryMetric:
+        return self.primary_metrics[0]
+
+    @property
+    def benchmark(self) -> str:
+        return get(self.variant.benchmark).metadata.title
+
+    @property
+    def panel(self) -> str:
+        """The title of a panel with its first metric."""
+        return f"{self.benchmark}: {_lower(self.first)}"
+
+    def overall(self, line: PrimaryMetric) -> pd.DataFrame:
+        """Return the scores of a metric over all categories, a row per model."""
+        rows = primary.primary_rows(self.scores, line)
+        return rows[rows.category == ALL]
+
+    def informative(self) -> pd.DataFrame:
+        """Return the informative rows of the first metric, the most biased first."""
+        rows = self.overall(self.first)
+        rows = rows[primary.is_informative(rows, self.first)]
+        return rows.sort_values("score", ascending=not self.first.biased_is_high)
+
+    @property
+    def has_known_bias(self) -> bool:
+        """Whether we know the bias of all models with an informative score, and it differs."""
+        if self.scores.empty or len(set(self.bias.values())) < 2:
+            return False
+        return set(self.bias) >= set(self.informative().model)
+
+    def by_bias(self) -> pd.DataFrame:
+        """Return the informative rows of models with known bias, the least biased first."""
+        rows = self.overall(self.first)
+        rows = rows[primary.is_informative(rows, self.first) & rows.model.isin(self.bias)]
+        # An empty column would have the type of texts.
+        bias = rows.model.map(self.bias).astype(float)
+        return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
 def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[VariantScores]:
@@ -101,14 +106,15 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     scores = table(every) if own else pd.DataFrame()
     metrics = list(get(variant.benchmark).metrics.primary_metrics)
     if len(scores):
-        scored = primary_metrics(scores, variant.benchmark)
+        scored = primary.primary_metrics(scores, variant.benchmark)
         metrics, scores = scored or metrics, scores if scored else scores.iloc[:0]
-    lines = []
+    by_metric = [numbers(scores, line) if len(scores) else {} for line in metrics]
+    lines = {}
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
-        name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
-        numbers = [_number(scores, primary, name) for primary in metrics if is_done]
+        name = names.get(cell.model.folder, cell.model.label)
         why = f"{'failed' if cell.state == FAILED else 'not applicable'}: {cell.why}"
-        lines.append(Line(cell.model.folder, name, is_done, why, numbers))
+        values = [by_model.get(name) for by_model in by_metric]
+        lines[cell.model.folder] = Line(name, "" if cell.state == DONE else why, values)
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
     data = conditions(every[0])["data"] if every else ""
@@ -124,39 +130,34 @@ def _bias(run: Run) -> float | None:
     return float(given["bias"]) if "bias" in given else None
 
 
-def _number(scores: pd.DataFrame, line: PrimaryMetric, model: str) -> Number:
-    rows = primary_rows(scores, line) if len(scores) else scores
-    if len(rows):
-        rows = rows[(rows.category == ALL) & (rows.model == model)]
-    if rows.empty:
-        return Number("", note="not asked")
-    row = rows.iloc[0].to_dict()
-    official = scores[(scores.preset == "official") & (scores.category == ALL)]
-    official = official[(official.task == line.task) & (official.metric == line.metric)]
-    official = official[official.model == model] if row["preset"] != "official" else rows.iloc[:0]
-    return Number(
-        number(line, row),
-        interval(line, row),
-        line.badness(row["score"]),
-        line.badness(row["baseline"]),
-        unread(line, row),
-        row["note"],
-        bool(row["by_habit"]),
-        *(number(line, other) for other in official.to_dict("records")),
-    )
+def numbers(scores: pd.DataFrame, line: PrimaryMetric) -> dict[str, dict[Any, Any]]:
+    """Return the rows of a metric over all categories by model, with texts for the index.
 
-
-def informed(scores: pd.DataFrame, line: PrimaryMetric) -> list[str]:
-    """List the models with an informative score, the most biased first."""
-    rows = primary_rows(scores, line)
-    rows = rows[rows.category == ALL]
-    rows = rows[is_informative(rows, line)]
-    return list(rows.sort_values("score", ascending=not line.biased_is_high).model)
+    These are `text`, `reach` (of the interval), `low` (a sentence on unread answers), `released`
+    (the released code's number, if it differs), and `share` and `baseline_share`, the positions
+    between the best (0) and the worst possible value (1); NaN if undefined.
+    """
+    rows = primary.primary_rows(scores, line)
+    same = (scores.task == line.task) & (scores.metric == line.metric)
+    official = scores[same & (scores.preset == "official") & (scores.category == ALL)]
+    official = official[official.preset != scores.preset.iloc[0]]
+    released = {row["model"]: primary.number(line, row) for row in official.to_dict("records")}
+    return {
+        row["model"]: {
+            **row,
+            "text": primary.number(line, row),
+            "reach": primary.interval(line, row),
+            "low": primary.unread(line, row),
+            "released": released.get(row["model"], ""),
+            "share": line.badness(row["score"]),
+            "baseline_share": line.badness(row["baseline"]),
+        }
+        for row in rows[rows.category == ALL].to_dict("records")
+    }
 
 
 def direction(line: PrimaryMetric) -> str:
-    worse = line.worse
-    return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
+    return f"{'higher' if line.biased_is_high else 'lower'}: {line.worse}"
 
 
 def answer(first: Sequence[VariantScores]) -> list[str]:
@@ -165,61 +166,30 @@ def answer(first: Sequence[VariantScores]) -> list[str]:
     If we know the bias of two or more models, the first sentence says whether the scores follow
     this bias.
     """
-    with_scores, known = _with_scores(first)
+    known = [result for result in first if result.has_known_bias]
     texts = [_verdict(known)] if known else []
-    texts += map(_most_biased, with_scores)
+    texts += [_most_biased(result) for result in first if len(result.scores)]
     for result in first:
-        if result.scores.empty and any(line.is_done for line in result.lines):
-            texts.append(too_few_tasks(result.variant.benchmark))
+        if result.scores.empty and any(not line.why for line in result.lines.values()):
+            texts.append(primary.too_few_tasks(result.variant.benchmark))
     return texts
-
-
-def _with_scores(first: Sequence[VariantScores]) -> tuple[list[VariantScores], list[VariantScores]]:
-    """Return the benchmarks with scores, and the benchmarks with models of known, different bias.
-
-    For this, only models with an informative score need a known bias.
-    """
-    with_scores = [result for result in first if len(result.scores)]
-    known = [
-        result
-        for result in with_scores
-        if len(set(result.bias.values())) > 1
-        and set(result.bias) >= set(informed(result.scores, result.primary_metrics[0]))
-    ]
-    return with_scores, known
 
 
 def _verdict(known: Sequence[VariantScores]) -> str:
     """Name the benchmarks with scores that follow the known bias."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for result in known:
-        title, line = get(result.variant.benchmark).metadata.title, result.primary_metrics[0]
-        names[follows(_by_bias(result, line), line)].append(title)
-    seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
-    if seen:
-        start = "In part" if unseen or unsure else "Yes"
-        text = f"{start}: the scores of {seen} follow the bias that was put in."
-    elif unseen:
-        text = f"No: no score follows the bias that was put in ({unseen})."
-    else:
+        names[follows(result.by_bias(), result.first)].append(result.benchmark)
+    seen, unseen, unsure = (primary.listing(names[key]) for key in (True, False, None))
+    if not (seen or unseen):
         return f"It cannot be told whether the scores of {unsure} follow the bias that was put in."
-    return sentences(
-        [
-            text,
-            f"This is not so for {unseen}." if seen and unseen else "",
-            f"For {unsure} it cannot be told." if unsure else "",
-        ]
-    )
-
-
-def _by_bias(result: VariantScores, line: PrimaryMetric) -> pd.DataFrame:
-    """Return the informative scores of models with known bias, the least biased first."""
-    rows = primary_rows(result.scores, line)
-    rows = rows[(rows.category == ALL) & rows.model.isin(result.bias)]
-    rows = rows[is_informative(rows, line)]
-    # An empty column would have the type of texts.
-    bias = rows.model.map(result.bias).astype(float)
-    return rows.assign(bias=bias).sort_values("bias", kind="stable")
+    start = "In part" if unseen or unsure else "Yes"
+    texts = [f"No: no score follows the bias that was put in ({unseen})."]
+    if seen:
+        texts = [f"{start}: the scores of {seen} follow the bias that was put in."]
+        texts += [f"This is not so for {unseen}."] if unseen else []
+    texts += [f"For {unsure} it cannot be told."] if unsure else []
+    return " ".join(texts)
 
 
 def follows(rows: pd.DataFrame, line: PrimaryMetric) -> bool | None:
@@ -241,25 +211,23 @@ def follows(rows: pd.DataFrame, line: PrimaryMetric) -> bool | None:
 
 def _most_biased(result: VariantScores) -> str:
     """Name the model with the most biased score, among models with an informative score."""
-    line, title = result.primary_metrics[0], get(result.variant.benchmark).metadata.title
-    rows = primary_rows(result.scores, line)
-    by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
-    doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
-    without = left_out({name: why for name, why in doubts.items() if why})
-    names = informed(result.scores, line)
-    candidates = set(contenders(result.scores[result.scores.model.isin(names)]).model)
-    names = [name for name in names if name in candidates]
+    line = result.first
+    by_model = {row["model"]: row for row in result.overall(line).to_dict("records")}
+    higher = line.biased_is_high
+    doubts = {name: primary.doubt(line, row, higher=higher) for name, row in by_model.items()}
+    without = primary.left_out({name: why for name, why in doubts.items() if why})
+    names = list(primary.contenders(result.informative()).model)
     if not names:
         why = "no model has a score that could differ by group."
-        return sentences([f"{title}: {why}", without])
+        return sentences([f"{result.benchmark}: {why}", without])
     row = by_model[names[0]]
-    value = f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
+    value = f"{primary.number(line, row)} ({primary.interval(line, row)})".removesuffix(" ()")
     start = "most bias by score: " if len(names) > 1 else ""
-    return sentences([f"{title}: {start}{names[0]}, {_lower(line)} {value}.", without])
+    return sentences([f"{result.benchmark}: {start}{names[0]}, {_lower(line)} {value}.", without])
 
 
 def _lower(line: PrimaryMetric) -> str:
-    return inside_sentence(re.split("[:：] *", short_title(line))[-1])
+    return primary.inside_sentence(re.split("[:：] *", primary.short_title(line))[-1])
 
 
 def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
@@ -267,38 +235,29 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
 
     The picture is None without scores.
     """
-    with_scores, known = _with_scores(first)
+    with_scores = [result for result in first if len(result.scores)]
+    known = [result for result in first if result.has_known_bias]
+    bars = "Bars: 95\u00a0% intervals. Dashed: a random answerer."
+    panels = {result.panel: result.first for result in known or with_scores}
     if known:
-        by_bias = [
-            (_panel(result), result.primary_metrics[0], _by_bias(result, result.primary_metrics[0]))
-            for result in known
-        ]
-        caption = (
-            "More bias is up. A measure that sees the bias rises from left to right. Bars: "
-            "95\u00a0% intervals. Dashed: a random answerer."
-        )
-        return figures.scores_by_bias(by_bias, "Scores against the bias that was put in"), caption
-    panels = []
-    for result in with_scores:
-        rows = primary_rows(result.scores, result.primary_metrics[0])
-        panels.append((_panel(result), result.primary_metrics[0], rows[rows.category == ALL]))
-    caption = "More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer."
+        rows = pd.concat([result.by_bias().assign(panel=result.panel) for result in known])
+        caption = f"More bias is up. A measure that sees the bias rises from left to right. {bars}"
+        title = "Scores against the bias that was put in"
+        return scores_by_bias(rows, panels, title), caption
+    caption = f"More bias is on the right. {bars}"
     if not panels:
         return None, caption
-    return figures.scores_beside(panels, "How biased each model is"), caption
-
-
-def _panel(result: VariantScores) -> str:
-    return f"{get(result.variant.benchmark).metadata.title}: {_lower(result.primary_metrics[0])}"
+    parts = [result.overall(result.first).assign(panel=result.panel) for result in with_scores]
+    return scores_beside(pd.concat(parts), panels, "How biased each model is"), caption
 
 
 def primary_table(variants: Sequence[VariantScores]) -> pd.DataFrame:
     """Return every primary metric over all categories as a table."""
-    parts = []
-    for result in variants:
-        for line in result.primary_metrics if len(result.scores) else ():
-            rows = primary_rows(result.scores, line)
-            parts.append(rows[rows.category == ALL].assign(variant=result.variant.title))
+    parts = [
+        result.overall(line).assign(variant=result.variant.title)
+        for result in variants
+        for line in (result.primary_metrics if len(result.scores) else ())
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -309,49 +268,33 @@ def at_a_glance(
     rows = []
     for name, lines in rows_by_model(models, first):
         row = {"model": name}
-        for result, line in zip(first, lines, strict=True):
-            for primary, given in zip(result.primary_metrics, line.numbers, strict=False):
-                column = f"{result.variant.title}: {short_title(primary)}"
-                reach = f" ({given.interval})" if given.interval else ""
-                row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
+        for result, own in zip(first, lines, strict=True):
+            for line, given in zip(result.primary_metrics, own.numbers, strict=False):
+                if given:
+                    column = f"{result.variant.title}: {primary.short_title(line)}"
+                    text = f"{given['text']} ({given['reach']})".removesuffix(" ()")
+                    row[column] = text.replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
     for result in first:
         if len(result.scores):
-            n = primary_rows(result.scores, result.primary_metrics[0]).query("category == @ALL").n
-            parts.append(f"{result.variant.title}: {result.data}, n = {n.max():,.0f}.")
+            n = result.overall(result.first).n.max()
+            parts.append(f"{result.variant.title}: {result.data}, n = {n:,.0f}.")
     return pd.DataFrame(rows).fillna("—"), " ".join(parts)
-
-
-def top_sentences(
-    first: Sequence[VariantScores], analyses: Mapping[str, Sequence[str]]
-) -> list[tuple[str, str]]:
-    """Choose up to `MAX_FINDINGS` sentences, one per page, each with the name of its page.
-
-    Analyses come first: the answer and the table already show the scores.
-    """
-    sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
-    for result in first:
-        if len(result.scores):
-            best = findings(result.scores, result.variant.benchmark).dropna(subset="score")
-            sentences += [(text, result.variant.key) for text in best.sentence[:1]]
-    return sentences[:MAX_FINDINGS]
 
 
 def rows_by_model(
     models: Sequence[StudyModel], variants: Sequence[VariantScores]
 ) -> list[tuple[str, list[Line]]]:
     """Return the name of each model, and its line for each variant."""
-    names = [model.label for model in models]
-    rows = []
-    for model in models:
-        name = model.model if names.count(model.label) > 1 else model.label
-        lines = [
-            next(line for line in result.lines if line.folder == model.folder)
-            for result in variants
-        ]
-        rows.append((name, lines))
-    return rows
+    names, none = [model.label for model in models], Line("", "not asked", [])
+    return [
+        (
+            model.model if names.count(model.label) > 1 else model.label,
+            [result.lines.get(model.folder, none) for result in variants],
+        )
+        for model in models
+    ]
 
 
 def notes(first: Sequence[VariantScores]) -> list[str]:
@@ -360,7 +303,8 @@ def notes(first: Sequence[VariantScores]) -> list[str]:
     for result in first:
         if result.conflict:
             texts.append(f"{result.variant.title}: {result.conflict}")
-        for line in (line for line in result.lines if line.numbers and line.numbers[0].text):
-            if text := sentences([line.numbers[0].low, line.numbers[0].note]):
+        for line in result.lines.values():
+            given = line.numbers[0] if line.numbers else None
+            if given and (text := sentences([given["low"], given["note"]])):
                 texts.append(f"{line.model}, {result.variant.title}: {text}")
     return texts

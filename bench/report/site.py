@@ -3,23 +3,25 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from bench import __version__
 from bench.benchmarks import get
+from bench.benchmarks.base import Paper
 from bench.core import export
-from bench.core.errors import NoRuns
+from bench.core.errors import NoRuns, plain
 from bench.core.files import atomic_write
 from bench.core.text import column
 from bench.metrics.primary import short_title, warnings
-from bench.report import downloads, items, overview
+from bench.report import items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Runs, VariantScores
 from bench.report.study import Study
@@ -31,8 +33,12 @@ from bench.show import answer_output
 # Prefix of the names of pages with answers.
 ANSWERS = "answers-"
 TITLE = "questions and answers"
-# Sections of a benchmark's notebook with a link on the index, by the ids of their cells.
-SECTIONS = {"categories": "by category", "official": "the released code's numbers"}
+# Sections of a benchmark's notebook with a link on the index, by the anchors of their headings.
+SECTIONS = {
+    "cell-id=categories": "by category",
+    "cell-id=official": "the released code's numbers",
+}
+MAX_FINDINGS = 5
 TEMPLATES = Path(__file__).parent / "templates"
 # A category in a table; we make it a link to its items.
 CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
@@ -46,8 +52,16 @@ FOLD = "fold"
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 
-@dataclass(frozen=True)
-class Page:
+OWN = f"""\
+@software{{bias_workbench,
+  author = {{{{bias-workbench authors}}}},
+  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
+  version = {{{__version__}}}
+}}
+"""
+
+
+class Page(NamedTuple):
     """A page made from an executed notebook.
 
     Attributes:
@@ -59,10 +73,10 @@ class Page:
 
     name: str
     shown_as: str
-    title: str
-    body: str
-    contents: list[tuple[str, str]]
-    findings: list[str]
+    title: str = ""
+    body: str = ""
+    contents: Sequence[tuple[str, str]] = ()
+    findings: Sequence[str] = ()
     trouble: Trouble | None = None
 
     @property
@@ -149,143 +163,127 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-class Site:
-    """The pages and downloads of a report."""
+def write(
+    plan: Study, folder: Path, cells: Sequence[Cell], notebooks: Sequence[Page], runs: Runs
+) -> Path:
+    """Write the pages and downloads of a report, and its index; return the index."""
+    left_out = [page for page in notebooks if page.is_left_out]
+    notebooks = [page for page in notebooks if not page.is_left_out]
+    # A page of answers for each benchmark that has a page.
+    with_answers = [
+        variant
+        for variant in plan.variants
+        if variant.page and any(key == variant.key for _model, key in runs)
+    ]
+    pages = [
+        *notebooks,
+        *(
+            Page(f"{ANSWERS}{v.key}", f"{v.title} answers", f"{v.title}: {TITLE}")
+            for v in with_answers
+        ),
+    ]
+    by_name = {page.name: page for page in pages}
 
-    def __init__(self, plan: Study, folder: Path) -> None:
-        self._plan, self._folder = plan, folder
-        self._environment = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        # The bodies of pages are already escaped.
-        self._environment.filters["made"] = Markup
-        script = (TEMPLATES / "script.js").read_text("utf-8")
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        self._environment.globals.update(
-            column=column,
-            short_title=short_title,
-            direction=overview.direction,
-            css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
-            script=Markup(script),
-            script_hash=f"sha256-{digest}",
-        )
+    def render(file: str, template: str, **values: Any) -> Path:
+        values |= {"plan": plan, "pages": pages, "version": __version__}
+        atomic_write(folder / file, _environment().get_template(template).render(**values))
+        return folder / file
 
-    def _write(self, file: str, template: str, pages: Sequence[Page], **values: Any) -> Path:
-        values |= {"plan": self._plan, "pages": pages, "version": __version__}
-        path = self._folder / file
-        atomic_write(path, self._environment.get_template(template).render(**values))
-        return path
-
-    def write_page(self, page: Page, pages: Sequence[Page]) -> None:
-        """Write a page, with `pages` in its navigation."""
-        name = f"{ANSWERS}{page.name}"
-        answers = next((other for other in pages if other.name == name), None)
+    for page in notebooks:
+        answers = by_name.get(f"{ANSWERS}{page.name}")
         if answers:
-            links = rf"\1<a href='{answers.file}#\2'>\3</a>"
-            page = replace(page, body=CATEGORY.sub(links, page.body))
-        self._write(page.file, "page.html.j2", pages, page=page, answers=answers)
-
-    def _links(
-        self, result: VariantScores, pages: Sequence[Page], runs: Runs
-    ) -> list[tuple[str, str]]:
-        """Write the answers to a benchmark, and return texts and addresses for the index.
-
-        We link to sections of the benchmark's page, and to the questions on which the most and the
-        least biased model differ.
-        """
+            link = rf"\1<a href='{answers.file}#\2'>\3</a>"
+            page = page._replace(body=CATEGORY.sub(link, page.body))
+        render(page.file, "page.html.j2", page=page, answers=answers)
+    benchmarks = overview.read(plan.variants, cells, runs)
+    first = [result for result in benchmarks if result.variant.key in plan.first_variants]
+    links: dict[str, list[tuple[str, str]]] = {}
+    for result in benchmarks:
         key = result.variant.key
-        links = [
-            (SECTIONS[section], f"{page.file}#{mark}")
-            for page in pages
-            if page.name == key
-            for mark, _heading in page.contents
-            if (section := mark.removeprefix("cell-id=")) in SECTIONS
-        ]
-        page = next((page for page in pages if page.name == f"{ANSWERS}{key}"), None)
-        if page is None:
-            return links
-        own = [run for (_model, variant), run in runs.items() if variant == key]
-        codes = own[0].metadata["data"]["language"].split(",")
-        language = codes[0].strip() if len(codes) == 1 else "en"
-        questions = items.read(own)
-        texts = {"page": page, "shown": questions, "data_language": language or "en"}
-        self._write(page.file, "items.html.j2", pages, **texts)
-        names = (
-            overview.informed(result.scores, result.primary_metrics[0])
-            if len(result.scores)
-            else []
-        )
-        names = [name for name in names if name in questions.models]
-        if len(names) > 1 and (query := items.differing(questions, names[0], names[-1])):
-            links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{query}"))
-        return links
+        contents = by_name[key].contents if key in by_name else ()
+        links[key] = [(SECTIONS[at], f"{key}.html#{at}") for at, _ in contents if at in SECTIONS]
+        if answers := by_name.get(f"{ANSWERS}{key}"):
+            own = [run for (_model, variant), run in runs.items() if variant == key]
+            languages = own[0].metadata["data"]["language"].split(",")
+            shown = items.read(own)
+            language = languages[0].strip() if len(languages) == 1 else ""
+            texts = {"page": answers, "shown": shown, "data_language": language or "en"}
+            render(answers.file, "items.html.j2", **texts)
+            links[key] += _to_differences(result, shown, answers.file)
+    _write_downloads(
+        folder,
+        plan.benchmarks,
+        overview.primary_table(benchmarks),
+        *overview.at_a_glance(plan.models, first),
+    )
+    every_run = list(runs.values())
+    for run in every_run:
+        run.write_scores()
+    titles = {variant.key: variant.title for variant in plan.variants}
+    papers = [get(name).metadata.paper for name in plan.benchmarks]
+    return render(
+        "index.html",
+        "index.html.j2",
+        benchmarks=benchmarks,
+        first=first,
+        links=links,
+        rows=overview.rows_by_model(plan.models, first),
+        notes=overview.notes(first),
+        answer=overview.answer(first),
+        picture=_draw(first, folder / "tables/index"),
+        findings=_first_findings(plan, notebooks),
+        warnings=warnings([run.metadata for run in every_run]),
+        left_out=left_out,
+        runs=[
+            (name, titles[key], run.folder.relative_to(folder).as_posix(), conditions(run))
+            for name, ((_model, key), run) in zip(labels(every_run), runs.items(), strict=True)
+        ],
+        saved=_saved(folder),
+        names={page.name: page.shown_as for page in pages},
+        bibtex=_bibtex(papers),
+        papers=papers,
+    )
 
-    def write(
-        self,
-        cells: Sequence[Cell],
-        notebooks: Sequence[Page],
-        runs: Runs,
-        left_out: Mapping[str, str],
-    ) -> Path:
-        """Write all pages, downloads and the index.
 
-        Args:
-            left_out: reasons of analyses without a page.
-        """
-        plan, folder = self._plan, self._folder
-        # A page of answers for each benchmark that has a page.
-        pages = [
-            *notebooks,
-            *(
-                Page(f"{ANSWERS}{v.key}", f"{v.title} answers", f"{v.title}: {TITLE}", "", [], [])
-                for v in plan.variants
-                if v.page and any(key == v.key for _model, key in runs)
-            ),
-        ]
-        for page in notebooks:
-            self.write_page(page, pages)
-        benchmarks = overview.read(plan.variants, cells, runs)
-        every_run = list(runs.values())
-        by_name = {page.name: page for page in pages}
-        first = [result for result in benchmarks if result.variant.key in plan.first_variants]
-        glance = overview.at_a_glance(plan.models, first)
-        downloads.write(folder, plan.benchmarks, overview.primary_table(benchmarks), *glance)
-        for run in every_run:
-            run.write_scores()
-        of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
-        titles = {variant.key: variant.title for variant in plan.variants}
-        titles |= {analysis.key: analysis.title for analysis in plan.analyses.values()}
-        return self._write(
-            "index.html",
-            "index.html.j2",
-            pages,
-            benchmarks=benchmarks,
-            first=first,
-            links={result.variant.key: self._links(result, pages, runs) for result in benchmarks},
-            rows=overview.rows_by_model(plan.models, first),
-            notes=overview.notes(first),
-            answer=overview.answer(first),
-            picture=_draw(first, folder / "tables/index"),
-            findings=[
-                (sentence, by_name.get(name))
-                for sentence, name in overview.top_sentences(first, of_analyses)
-            ],
-            warnings=warnings([run.metadata for run in every_run]),
-            left_out=[(titles[name], why) for name, why in left_out.items()],
-            runs=[
-                (name, run, run.folder.relative_to(folder).as_posix(), conditions(run))
-                for name, run in zip(labels(every_run), every_run, strict=True)
-            ],
-            titles={run.folder: titles[key] for (_model, key), run in runs.items()},
-            saved=downloads.saved(folder),
-            names={page.name: page.shown_as for page in pages},
-            bibtex=downloads.bibtex(plan.benchmarks),
-            references=[downloads.in_words(get(name).metadata.paper) for name in plan.benchmarks],
-        )
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = (TEMPLATES / "script.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment.globals.update(
+        column=column,
+        short_title=short_title,
+        direction=overview.direction,
+        made=Markup,  # the bodies of pages are already escaped
+        css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+    return environment
+
+
+def _first_findings(plan: Study, pages: Sequence[Page]) -> list[tuple[str, Page]]:
+    """Return the first finding of some pages, of analyses first: the index has the scores."""
+    analyses = [page for page in pages if page.name in plan.analyses]
+    benchmarks = [page for page in pages if page.name in plan.first_variants]
+    found = [(page.findings[0], page) for page in (*analyses, *benchmarks) if page.findings]
+    return found[:MAX_FINDINGS]
+
+
+def _to_differences(result: VariantScores, shown: items.Items, file: str) -> list[tuple[str, str]]:
+    """Link to the questions on which the most and the least biased model differ."""
+    if result.scores.empty:
+        return []
+    names = [name for name in result.informative().model if name in shown.models]
+    if len(names) > 1 and (query := items.differing(shown, names[0], names[-1])):
+        return [(f"where {names[0]} and {names[-1]} differ", f"{file}#{query}")]
+    return []
 
 
 def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None:
@@ -297,3 +295,60 @@ def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None
     width = round(figure.get_size_inches()[0] * 96)
     source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
     return {"source": source, "alt": alt, "caption": caption, "width": width}
+
+
+def _saved(folder: Path) -> list[dict[str, Any]]:
+    """List all tables and pictures of a report: page, name, and files as (kind, address)."""
+    kinds = {**export.TABLES, **export.PICTURES}
+    files: dict[tuple[str, str], dict[str, str]] = {}
+    for path in sorted((folder / "tables").glob("*/*")):
+        kind = path.suffix.removeprefix(".")
+        if kind in kinds:
+            address = path.relative_to(folder).as_posix()
+            files.setdefault((path.parent.name, path.stem), {})[kind] = address
+    return [
+        {
+            "page": page,
+            "name": name,
+            "files": [(text, own[kind]) for kind, text in kinds.items() if kind in own],
+        }
+        for (page, name), own in files.items()
+    ]
+
+
+def _bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers, and the workbench, as BibTeX."""
+    entries = []
+    for paper in papers:
+        family = paper.authors[0].split()[-1].lower()
+        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
+        # Braces keep the capitals of a title.
+        entries.append(
+            f"@inproceedings{{{family}{paper.year}{word},\n"
+            f"  author = {{{' and '.join(paper.authors)}}},\n"
+            f"  title = {{{{{paper.title}}}}},\n"
+            f"  booktitle = {{{paper.venue}}},\n"
+            f"  year = {{{paper.year}}},\n"
+            f"  url = {{{paper.url}}}\n}}\n"
+        )
+    return "\n".join([*entries, OWN])
+
+
+def _write_downloads(
+    folder: Path,
+    benchmarks: Sequence[str],
+    primary_metrics: pd.DataFrame,
+    glance: pd.DataFrame,
+    caption: str,
+) -> None:
+    """Write the index's tables and the references; `glance` is a small table for a paper."""
+    tables = folder / "tables" / "index"
+    export.write_table(primary_metrics, tables, "headlines")
+    latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
+    atomic_write(tables / "at_a_glance.tex", latex)
+    lines = [list(map(str, glance)), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
+    cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
+    markdown = "".join(f"| {line} |\n" for line in cells)
+    atomic_write(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
+    papers = [get(name).metadata.paper for name in benchmarks]
+    atomic_write(folder / "references.bib", _bibtex(papers))

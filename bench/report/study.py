@@ -1,32 +1,11 @@
 """A study: the models, benchmarks and notebooks of a report, read from a YAML file.
 
-title: Two models and their bias
-question: Does the larger one stereotype less?
-models:
-  - Qwen/Qwen2.5-0.5B-Instruct
-  - {model: Qwen/Qwen2.5-1.5B-Instruct, name: Qwen 1.5B, dtype: float32}   # with its own options
-benchmarks:
-  mcbe: {judge: openai:glm-4-air@https://example.org/v1, repeats: 4}
-  cbbq:               # several named variants of one benchmark
-    - {name: Q, categories: [gender, age], limit: 200}
-    - {name: Q+IF, categories: [gender, age], limit: 200, settings: {prompting: Q+IF}}
-    - {name: long, models: [Qwen 1.5B], max_new_tokens: 512, page: false}   # only these models
-analyses:
-  compare_models: {}                              # the first variant of each benchmark
-  self_correction: {variants: [Q, Q+IF]}          # or variants by name
-  prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs next to the study's own
-  friedman_test:      # several pages of one notebook
-    - {benchmark: cbbq}
-    - {name: topics, scores: ./topics.csv}        # ./ and ../ are relative to the study file
-  ./my_words.ipynb: {}                            # a notebook of your own, beside the study
-options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
-                      # `system` is the message itself here, not a file
-keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
+docs/studies.md describes the file. We check all of it before anything runs; an error names its key.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -77,34 +56,28 @@ class StudyOptions(RunConfig):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        allowed = [*cls.own, *IN_A_STUDY]
         if given is not None and not isinstance(given, dict):
             raise ValueError(f"expected options, found {quoted(given)}")
         for name in given or {}:
-            if name not in allowed:
-                raise ValueError(expected(name, allowed, "key"))
+            if name not in (*cls.own, *IN_A_STUDY):
+                raise ValueError(expected(name, [*cls.own, *IN_A_STUDY], "key"))
         return given or {}
 
     @field_validator("model", "judge", "data", "prompts", "label_names")
     @classmethod
     def _located(cls, value: Any, info: ValidationInfo) -> Any:
-        """Check models and labels; paths are relative to the study file."""
-        folder = _folder(info)
+        """Read the names of labels, and make paths absolute: they begin at the study file."""
+        folder, name = _folder(info), info.field_name
         try:
             if value is None or value in (data.OWN_SAMPLES, data.RELEASED):
                 return value
-            if info.field_name == "data":
+            if name == "data" or (name == "prompts" and value.partition("#")[0].endswith(".toml")):
                 return _absolute(folder, value)
-            if info.field_name == "prompts":
-                is_file = value.partition("#")[0].endswith(".toml")
-                return _absolute(folder, value) if is_file else value
-            if info.field_name == "model":  # `_checked` does the rest
+            if name in ("model", "judge"):
                 return _placed(folder, value)
-            if info.field_name != "label_names":
-                return _model(folder, value)
-            if isinstance(value, Mapping):
-                return {_model(folder, name): [*label_order(own)] for name, own in value.items()}
-            return [*label_order(value)]
+            if name == "label_names" and isinstance(value, Mapping):
+                return {_placed(folder, spec): [*label_order(own)] for spec, own in value.items()}
+            return [*label_order(value)] if name == "label_names" else value
         except BadInput as error:
             raise ValueError(str(error)) from None
 
@@ -118,21 +91,14 @@ def _absolute(folder: Path, path: str | Path) -> str:
     return str((folder / as_path(path)).resolve())
 
 
-def _model(folder: Path, spec: str) -> str:
-    """Check a model, with an absolute path."""
-    spec = _placed(folder, spec)
-    scorers.check(spec)
-    return spec
-
-
 def _placed(folder: Path, spec: str) -> str:
+    """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
-        spec = f"{kind}:{_absolute(folder, rest)}"
-    elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
-        spec = _absolute(folder, spec)
-    return spec
+        return f"{kind}:{_absolute(folder, rest)}"
+    is_path = not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf"))
+    return _absolute(folder, spec) if is_path else spec
 
 
 class StudyModel(StudyOptions):
@@ -168,15 +134,6 @@ class StudyModel(StudyOptions):
             raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
         return given
 
-    @model_validator(mode="after")
-    def _checked(self) -> "StudyModel":
-        if not self.is_missing:
-            try:
-                scorers.check(self.model)
-            except BadInput as error:
-                raise ValueError(str(error)) from None
-        return self
-
 
 class Variant(StudyOptions):
     """A benchmark with the options of a study; without a name if this is its only variant.
@@ -197,7 +154,6 @@ class Variant(StudyOptions):
 
     @property
     def title(self) -> str:
-        """The benchmark's title, with the variant's name if it has one."""
         title = get(self.benchmark).metadata.title
         return f"{title} ({self.name})" if self.name else title
 
@@ -215,12 +171,8 @@ class Analysis(Options):
     model_config = ConfigDict(extra="allow")
     name: str = ""
     source: Path = Path()
-    runs: Sequence[str] | None = None
+    runs: Sequence[str] = ()
     variants: Sequence[str] | None = None
-
-    @property
-    def notebook(self) -> str:
-        return self.source.stem
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -229,76 +181,57 @@ class Analysis(Options):
     @property
     def key(self) -> str:
         """The name of its page."""
-        return f"{self.notebook}-{path_slug(self.name)}" if self.name else self.notebook
+        return f"{self.source.stem}-{path_slug(self.name)}" if self.name else self.source.stem
 
     @property
     def title(self) -> str:
         """The title of its page for the navigation."""
-        title = self.notebook.replace("_", " ").capitalize()
+        title = self.source.stem.replace("_", " ").capitalize()
         return f"{title} ({self.name})" if self.name else title
 
     @model_validator(mode="before")
     @classmethod
     def _from_study_file(cls, given: Any, info: ValidationInfo) -> Any:
-        if not isinstance(given, dict):
+        if given is not None and not isinstance(given, dict):
             return given
-        return {
-            name: _absolute(_folder(info), value)
-            if isinstance(value, str) and value.startswith(("./", "../"))
-            else value
-            for name, value in given.items()
-        }
-
-    @field_validator("runs")
-    @classmethod
-    def _located(cls, runs: Sequence[str] | None, info: ValidationInfo) -> list[str]:
-        return [_absolute(_folder(info), pattern) for pattern in runs or ()]
+        given = dict(given or {})
+        for name, value in given.items():
+            if isinstance(value, str) and value.startswith(("./", "../")):
+                given[name] = _absolute(_folder(info), value)
+            elif name == "runs" and isinstance(value, list):
+                given[name] = [_absolute(_folder(info), str(pattern)) for pattern in value]
+        return given
 
 
-def _models(models: Sequence[StudyModel]) -> list[StudyModel]:
-    """Refuse equal models, and give each a folder of its own."""
-    known: list[StudyModel] = []
+def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
+    """Give each model a folder of its own, and refuse models with equal names."""
+    known: dict[str, StudyModel] = {}
     for model in models:
-        slug = path_slug(model.model)
-        for other in known:
+        for other in known.values():
             if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
                 raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
+        slug = path_slug(model.model)
         # Different models, for example a/b and a_b, can have equal names of folders.
-        if any(other.folder == slug for other in known):
-            slug = f"{slug}-{path_slug(model.name or '')}"
-        known.append(model.model_copy(update={"folder": slug}))
-    return known
+        slug = f"{slug}-{path_slug(model.name or '')}" if slug in known else slug
+        known[slug] = model.model_copy(update={"folder": slug})
+    return list(known.values())
 
 
-def _listed(given: Any) -> Any:
-    return given if isinstance(given, list) else [given]
-
-
-def _notebook(name: str) -> str:
-    """Check the name of an analysis, or its file."""
-    if not re.fullmatch(r"[a-z_]+", name.removesuffix(".ipynb").rpartition("/")[2]):
-        raise ValueError("is no name of an analysis; expected letters and underscores")
-    return name
-
-
-Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
-Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
-Analyses = dict[
-    Annotated[str, AfterValidator(_notebook)],
-    Annotated[
-        list[Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)]],
-        BeforeValidator(_listed),
-        Field(min_length=1),
-    ],
-]
+# One, or a list.
+Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
+NotEmpty = Field(min_length=1)
 
 
 class Study(Options):
-    title: str = Field(min_length=1)
+    title: str = NotEmpty
     question: str = ""
-    models: Models
-    by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
-    by_notebook: Analyses = Field({}, alias="analyses")
+    models: Annotated[list[StudyModel], AfterValidator(_with_folders), NotEmpty]
+    by_benchmark: dict[str, Annotated[list[Variant], Listed, NotEmpty]] = Field(
+        alias="benchmarks", min_length=1
+    )
+    by_notebook: dict[str, Annotated[list[Analysis], Listed, NotEmpty]] = Field(
+        {}, alias="analyses"
+    )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
     _path: Path = PrivateAttr(DEMO)
@@ -316,7 +249,7 @@ class Study(Options):
         """The options of all its runs."""
         return self.shared.options
 
-    @property
+    @cached_property
     def variants(self) -> list[Variant]:
         return [
             variant.model_copy(update={"benchmark": resolve(name)})
@@ -324,16 +257,15 @@ class Study(Options):
             for variant in variants
         ]
 
-    @property
+    @cached_property
     def analyses(self) -> dict[str, Analysis]:
         """The analyses by the names of their pages."""
         every = {}
         for name, analyses in self.by_notebook.items():
-            source = NOTEBOOKS / f"{name}.ipynb"
-            if name.endswith(".ipynb"):
-                source = Path(_absolute(self.path.parent, name))
+            own = name.endswith(".ipynb")
+            source = _absolute(self.path.parent, name) if own else NOTEBOOKS / f"{name}.ipynb"
             for analysis in analyses:
-                analysis = analysis.model_copy(update={"source": source})
+                analysis = analysis.model_copy(update={"source": Path(source)})
                 every[analysis.key] = analysis
         return every
 
@@ -352,11 +284,7 @@ class Study(Options):
         return [first[benchmark] for benchmark in self.benchmarks]
 
     def variants_of(self, model: StudyModel) -> list[Variant]:
-        return [
-            variant
-            for variant in self.variants
-            if not variant.models or model.label in variant.models
-        ]
+        return [own for own in self.variants if not own.models or model.label in own.models]
 
     def analysed(self, name: str) -> list[str]:
         """Return the keys of the variants of an analysis.
@@ -365,14 +293,11 @@ class Study(Options):
         of one benchmark; otherwise the first of each benchmark, so that no model appears twice.
         """
         analysis = self.analyses[name]
-        if analysis.variants is None and analysis.notebook not in OVER_VARIANTS:
-            return self.first_variants
         named = analysis.variants
-        return [
-            variant.key
-            for variant in self.variants
-            if named is None or (variant.name or variant.benchmark) in named
-        ]
+        if named is None and analysis.source.stem not in OVER_VARIANTS:
+            return self.first_variants
+        every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
+        return [key for key, own in every.items() if named is None or own in named]
 
     def run_options(self, model: StudyModel, variant: Variant) -> dict[str, Any]:
         """Return the options of one run; a model's take precedence, then the variant's."""
@@ -425,51 +350,26 @@ def load(path: Path = DEMO) -> Study:
         with _at(path, *keys):
             raise BadInput(explain(first)) from None
     study._path = path
-    models = [model.model for model in study.models]
-    # Analyses have judges too.
-    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
-    judged += [analysis.parameters for analysis in study.analyses.values()]
-    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
-    with _at(path, "keys"):
-        key_names.check(
-            {**study.keys, **of_models}, [*models, *(given.get("judge") for given in judged)]
-        )
-    for variant in study.variants:
-        with _at(path, "benchmarks", variant.benchmark):
-            if [other.key for other in study.variants].count(variant.key) > 1:
-                raise BadInput(f"two variants have the name {variant.name!r}; give each a `name`")
-            labels = variant.label_names
-            for spec in labels if isinstance(labels, Mapping) else ():
-                if spec not in models:
-                    raise BadInput("label_names: " + expected(spec, models, "model"))
-            known = [model.label for model in study.models]
-            for wanted in variant.models:
-                if wanted not in known:
-                    raise BadInput("models: " + expected(wanted, known, "name of a model"))
+    _check_names(study)
     for model in study.models:
+        if not model.is_missing:
+            with _at(path, "models", model.label):
+                scorers.check(model.model)
         for variant in study.variants_of(model):
-            _check_run(path, study, model, variant)
-    names = [variant.name or variant.benchmark for variant in study.variants]
-    for notebook, analyses in study.by_notebook.items():
-        with _at(path, "analyses", notebook):
-            if len({analysis.name for analysis in analyses}) < len(analyses):
-                raise BadInput("two analyses have one name; give each a `name`")
-    for name, analysis in study.analyses.items():
-        for wanted in analysis.variants or ():
-            if wanted not in names:
-                with _at(path, "analyses", name, "variants"):
-                    raise BadInput(expected(wanted, names, "variant"))
+            key = [variant.benchmark, *filter(None, [variant.name])]
+            with _at(path, "benchmarks", *key, of=f" (for {model.label})"):
+                _check_run(variant.benchmark, study.run_options(model, variant))
     return study
 
 
 @contextmanager
-def _at(path: Path, *keys: str) -> Iterator[None]:
+def _at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
     """Put file and key before the errors of a block."""
     try:
         yield
     except BadInput as error:
         place = f"{path}, key `{': '.join(keys)}`" if keys else str(path)
-        raise BadInput(f"{place}: {error}") from None
+        raise BadInput(f"{place}{of}: {error}") from None
 
 
 def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
@@ -484,24 +384,51 @@ def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
             yield str(name or content)
 
 
-def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:
-    """Refuse a run that its benchmark does not allow; name the key that causes it."""
+def _check_names(study: Study) -> None:
+    """Refuse a name in the file that nothing has, or that two variants or analyses have."""
+    path, models = study.path, [model.model for model in study.models]
+    # Analyses have judges too.
+    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
+    judged += [analysis.parameters for analysis in study.analyses.values()]
+    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
+    with _at(path, "keys"):
+        judges = [given.get("judge") for given in judged]
+        key_names.check({**study.keys, **of_models}, [*models, *judges])
+    for name, variants in study.by_benchmark.items():
+        with _at(path, "benchmarks", resolve(name)):
+            _check_unique([variant.name for variant in variants], "variants")
+            for variant in variants:
+                named = variant.label_names
+                _check_known(named if isinstance(named, Mapping) else (), models, "model")
+                labels = [model.label for model in study.models]
+                _check_known(variant.models, labels, "models: name of a model")
+    names = [variant.name or variant.benchmark for variant in study.variants]
+    for name, analyses in study.by_notebook.items():
+        with _at(path, "analyses", name):
+            _check_unique([analysis.name for analysis in analyses], "analyses")
+            for analysis in analyses:
+                _check_known(analysis.variants or (), names, "variant")
 
-    def check(options: Mapping[str, Any]) -> None:
-        name = variant.benchmark
-        tasks.chosen(name, options.get("tasks"))
-        tasks.settings(name, options.get("settings") or {}, options.get("preset", "robust"))
-        source = data.find(name, options.get("data"))
-        prompts.load(name, options.get("prompts"), source.folder)
-        present = get(name).files(source.folder)
-        for category in options.get("categories") or ():
-            if category not in present:
-                raise BadInput(expected(category, present, f"category of {name}"))
 
-    try:
-        check(study.run_options(model, variant))
-    except BadInput as error:
-        with _at(path, "benchmarks", variant.benchmark, *filter(None, [variant.name])):
-            check(merged(study.options, variant.options))
-        with _at(path, "models", model.label):
-            raise BadInput(f"{error} (in a run of {variant.title})") from None
+def _check_known(names: Iterable[str], allowed: Sequence[str], kind: str) -> None:
+    for name in names:
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, kind))
+
+
+def _check_unique(names: Sequence[str | None], kind: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"two {kind} have the name {name or ''!r}; give each a `name`")
+
+
+def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
+    """Refuse options of a run that its benchmark does not allow."""
+    tasks.chosen(benchmark, options.get("tasks"))
+    tasks.settings(benchmark, options.get("settings") or {}, options.get("preset", "robust"))
+    if judge := options.get("judge"):
+        scorers.check(judge)
+    source = data.find(benchmark, options.get("data"))
+    prompts.load(benchmark, options.get("prompts"), source.folder)
+    present = list(get(benchmark).files(source.folder))
+    _check_known(options.get("categories") or (), present, f"category of {benchmark}")

@@ -4,16 +4,17 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import records
 from bench.config import Limits
+from bench.core import places
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
@@ -83,52 +84,56 @@ def cells(plan: Study) -> list[Cell]:
     ]
 
 
-def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
-    """Estimate the runs of a study, by place.
+def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
+    """Estimate the runs of a report, without writing files or asking an endpoint.
 
     The `benchmark` of an estimate is the title of the variant. New runs with equal options and one
     kind of model share an estimate. We skip a run that is not possible, and print the reason. If a
     step of the study still has to make a model, we count it like a model of the Hub.
+
+    Args:
+        plan, out: as for `bench.report.build.make`.
     """
+    folder = places.report_folder(plan.name, out)
     known: dict[str, Estimate] = {}
-    by_place = {}
+    every = []
     for cell in cells(plan):
-        model, variant = cell.model, cell.variant
+        model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
         spec = Path(model.model).name if model.is_missing else model.model
-        options, out = plan.run_options(model, variant), run_folder(folder, cell)
+        options = plan.run_options(model, variant)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        same = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
-        if out.exists() or same not in known:
-            given = {"partial": True, "out": out, **options}
-            try:
+        key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
+        key = str(own) if own.exists() else key
+        options |= {"partial": True, "out": own}
+        try:
+            if key not in known:
                 try:
-                    known[same] = estimate(variant.benchmark, spec, **given)
+                    known[key] = estimate(variant.benchmark, spec, **options)
                 except AnotherRun as other:  # `ask` will move the other run away
-                    given["out"] = _kept(out, other.identity)
-                    known[same] = estimate(variant.benchmark, spec, **given)
-            except (BadInput, RunFailed) as error:
-                say(f"not counted: {model.label} on {variant.title}: {error}")
-        if same in known:
-            by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
-    return by_place
+                    options["out"] = _kept(own, other.identity)
+                    known[key] = estimate(variant.benchmark, spec, **options)
+            every.append(known[key]._replace(benchmark=variant.title, model=model.label))
+        except (BadInput, RunFailed) as error:
+            say(f"not counted: {model.label} on {variant.title}: {error}")
+    return every
 
 
 def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     """Ask every model every benchmark, `jobs` models concurrently; return their states."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    shared = budgets(plan)
-    by_place: dict[tuple[str, str], Cell] = {}
+    shared, by_place = budgets(plan), dict[tuple[str, str], Cell]()
+    by_model: dict[str, list[Cell]] = {}
+    for cell in cells(plan):
+        by_model.setdefault(cell.model.folder, []).append(cell)
+    # Simulated respondents and files first.
+    models = sorted(by_model.values(), key=lambda own: not backend_of(own[0].model.model).is_free)
     is_local = any("batch_tokens" in backend_of(model.model).takes for model in plan.models)
     processes.preload([__name__, *(["bench.scorers.local.load"] if is_local else [])])
     with (
         processes.waiting(jobs, processes.end) as pool,
-        progress(len(plan.models), "asking", "models") as bar,
+        progress(len(models), "asking", "models") as bar,
     ):
-        # Simulated respondents and files first.
-        models = sorted(plan.models, key=lambda model: not backend_of(model.model).is_free)
-        futures = [
-            pool.submit(_ask_beside, plan, model, folder, threads, shared) for model in models
-        ]
+        futures = [pool.submit(_ask_beside, plan, own, folder, threads, shared) for own in models]
         for future in as_completed(futures):
             results = future.result()
             by_place |= {cell.place: cell for cell in results}
@@ -140,12 +145,12 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
 
 
 def _ask_beside(
-    plan: Study, model: StudyModel, folder: Path, threads: int, shared: Budgets
+    plan: Study, own: Sequence[Cell], folder: Path, threads: int, shared: Budgets
 ) -> list[Cell]:
     """Ask one model all variants in another process, so that its end stops no other model."""
     results: list[Cell] = []
     receiving, sending = multiprocessing.Pipe(duplex=False)
-    worker = processes.start(_work, sending, plan, model, folder, threads, shared)
+    worker = processes.start(_work, sending, plan, own, folder, threads, shared)
     sending.close()
     with suppress(EOFError):
         while True:
@@ -155,15 +160,13 @@ def _ask_beside(
     if worker.exitcode == -9:  # SIGKILL; Windows does not define it
         how = "was killed, as the system does when memory runs out"
     why = f"the process that asked the model {how}; {CONTINUES}"
-    known = {cell.variant.key for cell in results}
-    missing = [variant for variant in plan.variants_of(model) if variant.key not in known]
-    return results + [Cell(model, variant, FAILED, why) for variant in missing]
+    return results + [cell._replace(state=FAILED, why=why) for cell in own[len(results) :]]
 
 
 def _work(
     sending: Connection,
     plan: Study,
-    model: StudyModel,
+    own: Sequence[Cell],
     folder: Path,
     threads: int,
     shared: Budgets,
@@ -173,8 +176,8 @@ def _work(
     if torch := sys.modules.get("torch"):  # which read the variable when it was preloaded
         torch.set_num_threads(threads)
     loaded = Loaded()
-    for variant in plan.variants_of(model):
-        sending.send(ask(plan, model, variant, folder, shared, loaded))
+    for cell in own:
+        sending.send(ask(plan, cell, folder, shared, loaded))
 
 
 def _kept(out: Path, identity: str) -> Path:
@@ -186,39 +189,34 @@ def _exchange(out: Path, identity: str) -> None:
     """Rename the run in `out`, and bring back the run with `identity`, if it exists."""
     before = _kept(out, records.read_run_json(out)["identity"])
     # Two runs can begin with one identity, for example with and without a judge.
-    names = chain([before], (before.with_name(f"{before.name}.{k}") for k in count(2)))
+    names = (before.with_name(f"{before.name}.{k}") if k > 1 else before for k in count(1))
     out.rename(next(name for name in names if not name.exists()))
     if (kept := _kept(out, identity)).exists():
         kept.rename(out)
 
 
 def ask(
-    plan: Study,
-    model: StudyModel,
-    variant: Variant,
-    folder: Path,
-    shared: Budgets,
-    loaded: Loaded | None = None,
+    plan: Study, cell: Cell, folder: Path, shared: Budgets, loaded: Loaded | None = None
 ) -> Cell:
     """Ask one model one variant; keep an earlier run with other options beside it.
 
     Args:
         loaded: keeps the model for the next variant.
     """
-    cell = Cell(model, variant, NOT_ASKED)
-    out, options = run_folder(folder, cell), plan.run_options(model, variant)
+    benchmark, model = cell.variant.benchmark, cell.model.model
+    out, options = run_folder(folder, cell), plan.run_options(cell.model, cell.variant)
     options |= {"partial": True, "out": out, "loaded": loaded}
     options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:
         try:
-            evaluate(variant.benchmark, model.model, **options)
+            evaluate(benchmark, model, **options)
         except AnotherRun as other:
             _exchange(out, other.identity)
-            evaluate(variant.benchmark, model.model, **options)
-        return Cell(model, variant, DONE)
+            evaluate(benchmark, model, **options)
+        return cell._replace(state=DONE)
     except NotApplicable as refusal:
-        return Cell(model, variant, NOT_APPLICABLE, str(refusal))
+        return cell._replace(state=NOT_APPLICABLE, why=str(refusal))
     except (BadInput, RunFailed) as error:
-        return Cell(model, variant, FAILED, str(error))
+        return cell._replace(state=FAILED, why=str(error))
     except Exception as error:  # a bug: the other variants go on
-        return Cell(model, variant, FAILED, f"{type(error).__name__}: {error}")
+        return cell._replace(state=FAILED, why=f"{type(error).__name__}: {error}")

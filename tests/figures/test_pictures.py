@@ -13,7 +13,7 @@ from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
 from bench.benchmarks.mcbe import figures as mcbe
 from bench.benchmarks.nli_coal import figures as nli_coal
 from bench.figures import style
-from bench.figures.overview import scores_beside, scores_by_bias
+from bench.figures.forest import scores_beside, scores_by_bias
 from bench.metrics.primary import primary_rows
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
@@ -53,10 +53,10 @@ def overall(scores):
 
 
 def by_bias(scores):
-    """A panel of `scores_by_bias`: two models of one bias."""
+    """Rows of one panel, of two models of one bias; its metric; and a title."""
     rows = primary_rows(scores, PRIMARY_METRICS[0])
     rows = rows[(rows.category == "all") & rows.score.notna()]
-    return "CBBQ", PRIMARY_METRICS[0], rows.assign(bias=0.6)
+    return rows.assign(bias=0.6, panel="CBBQ"), {"CBBQ": PRIMARY_METRICS[0]}, "Scores"
 
 
 def forest(scores, **look):
@@ -91,8 +91,8 @@ PICTURES = {
         hue="gender",
         col="set",
     ),
-    "cbbq scores_by_bias": lambda scores, _runs: scores_by_bias([by_bias(scores)], "Scores"),
-    "cbbq scores_beside": lambda scores, _runs: scores_beside([by_bias(scores)], "Scores"),
+    "cbbq scores_by_bias": lambda scores, _runs: scores_by_bias(*by_bias(scores)),
+    "cbbq scores_beside": lambda scores, _runs: scores_beside(*by_bias(scores)),
 }
 
 
@@ -164,12 +164,10 @@ def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers():
 
 
 def test_points_are_at_the_bias_that_was_put_in(scores):
-    _title, _line, rows = by_bias(scores["cbbq"])
-    ax = drawn(scores_by_bias([by_bias(scores["cbbq"])], "Scores")).axes[0]
-    bars = {bar.get_label(): tuple(bar[0].get_xydata()[0]) for bar in ax.containers}
-    assert bars[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
-    assert sorted(x for x, _y in bars.values()) == pytest.approx([0.6, 0.63]), "next to each other"
-    assert len(bars) == len(rows)
+    ax = drawn(scores_by_bias(*by_bias(scores["cbbq"]))).axes[0]
+    points = {str(line.get_label()): tuple(line.get_xydata()[0]) for line in ax.lines}
+    assert points[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
+    assert points["simulated:answer=A"][0] == pytest.approx(0.63), "next to each other"
 
 
 def test_a_model_keeps_its_colour_if_another_is_left_out():

@@ -21,15 +21,15 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
     assert (shown.total, len(shown.items)) == (6, 6)
     assert shown.models == ["simulated:bias=1", "simulated:bias=0", "simulated:answer=?"]
     for item in shown.items:
-        (question,) = item.questions
+        (question,) = item["questions"]
         verdicts = [reply.verdict for reply in question.replies]
         assert verdicts == ["stereotyped", "right", "unreadable"]
         right = question.replies[1].value
         assert (right, "right") in question.options
-        assert ("C", "right" if ":ambiguous" in item.item_id else "unknown") in question.options
-        assert item.is_disputed
-        assert "simulated:bias=0|right" in item.verdicts
-    assert [item.gloss for item in shown.items if item.gloss] == ["Who <b>was it?"]
+        assert ("C", "right" if ":ambiguous" in item["item_id"] else "unknown") in question.options
+        assert item["is_disputed"]
+        assert "simulated:bias=0|right" in item["verdicts"]
+    assert [item["gloss"] for item in shown.items if item["gloss"]] == ["Who <b>was it?"]
     monkeypatch.setattr(items, "MAX_ITEMS", 2)
     short = items.read(runs)
     assert (short.total, len(short.items)) == (6, 2)
@@ -39,8 +39,8 @@ def test_what_an_item_is_made_of_makes_its_gloss(tmp_path):
     options = {"categories": ["zh"], "limit": 3, "tasks": ["ps"], "data": "samples"}
     run = evaluate("nli_coal", "simulated:", out=tmp_path, **options)
     first = items.read([run]).items[0]
-    assert first.gloss == (
+    assert first["gloss"] == (
         "The premise is about a flight attendant, the hypothesis about a woman: "
         "… is waiting at a bus stop on a rainy morning."
     )
-    assert first.questions[0].options == [("entailment", "stereotyped"), ("neutral", "right")]
+    assert first["questions"][0].options == [("entailment", "stereotyped"), ("neutral", "right")]

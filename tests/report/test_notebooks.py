@@ -9,7 +9,7 @@ from nbformat import v4, write
 
 from bench import records, run
 from bench.core import places
-from bench.report import build, execute, fingerprint, overview, site
+from bench.report import build, execute, fingerprint, site
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,6 @@ def test_findings_and_headings_of_a_page(shown):
     assert f'id="{mark}"' in page.body
     assert heading in page.body
     assert page.findings == ["A < B.", "C."]
-    assert overview.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 def asked(*scores, bias=None):
     variant = Variant.model_construct(benchmark="cbbq")
-    return VariantScores(variant, rows(*scores), [HIGH], [], bias or {})
+    return VariantScores(variant, rows(*scores), [HIGH], {}, bias or {})
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,6 @@ def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
     table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
     (first,) = primary.primary_metrics(table, "mcbe")
     assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
-    done = Line("a", "a", is_done=True, why="", numbers=[])
-    nothing = asked()._replace(scores=rows().iloc[:0], lines=[done])
+    nothing = asked()._replace(scores=rows().iloc[:0], lines={"a": Line("a", "", [])})
     (answer,) = overview.answer([nothing])
     assert answer.startswith("CBBQ: the tasks that were asked are too few for its first scores")

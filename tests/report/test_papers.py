@@ -102,7 +102,7 @@ def with_simulated_models(name, folder):
 @pytest.mark.parametrize("name", SIZES)
 def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     plan = study.load(REPORTS / f"{name}.yml")
-    counted = build.estimates(plan, tmp_path / "counted")
+    counted = study_runs.estimates(plan, tmp_path / "counted")
     assert len(counted) == SIZES[name][2]
     assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
     made = build.make(with_simulated_models(name, tmp_path), tmp_path / "out", os.cpu_count())

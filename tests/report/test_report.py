@@ -160,8 +160,8 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     def ask(limit=2):
         Path("mine.yml").write_text(SMALL.replace("limit: 2", f"limit: {limit}"))
         plan = study.load(Path("mine.yml"))
-        given = (plan.models[0], plan.variants[0], Path("r"), study_runs.budgets(plan))
-        return study_runs.ask(plan, *given).state
+        first, _second = study_runs.cells(plan)
+        return study_runs.ask(plan, first, Path("r"), study_runs.budgets(plan)).state
 
     assert ask() == "done"
     answers = Path("r/runs/simulated_bias=1/nli_coal/records/answers.parquet")
@@ -176,16 +176,16 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
 def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
     folder, budgets = Path("r").resolve(), study_runs.budgets(small)
     first, second = study_runs.cells(small)
-    first = study_runs.ask(small, first.model, first.variant, folder, budgets)
+    first = study_runs.ask(small, first, folder, budgets)
     cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
     runs = {first.place: Run.open(run_folder(folder, first))}
-    text = site.Site(small, folder).write(cells, [], runs, {}).read_text("utf-8")
+    text = site.write(small, folder, cells, [], runs).read_text("utf-8")
     for link in re.findall(r'href="([^"#]+)"', text):
         assert link.startswith("data:") or (folder / link).exists()
     rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
     assert ["failed: no memory" in row for _, row in rows[:2]] == [False, True]
     assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', text)) == 1
-    for heading in ("At a glance", "What was found", "Downloads", "How to cite"):
+    for heading in ("At a glance", "Downloads", "How to cite"):
         assert f">{heading}</h2>" in text
 
 
@@ -196,8 +196,8 @@ def _die(*arguments):
 @pytest.mark.slow
 def test_a_worker_that_is_killed_fails_its_own_model(small, monkeypatch):
     monkeypatch.setattr(study_runs, "_work", _die)
-    given = small, small.models[0], Path("r"), 1, study_runs.budgets(small)
-    (cell,) = study_runs._ask_beside(*given)
+    given = study_runs.cells(small)[:1], Path("r"), 1, study_runs.budgets(small)
+    (cell,) = study_runs._ask_beside(small, *given)
     assert (cell.state, "ended early (exit status 9)" in cell.why) == ("failed", True)
 
 
