@@ -48,11 +48,7 @@ class Options(BaseModel):
     def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
-        Args:
-            command: errors spell the options as the command line does.
-
-        Raises:
-            BadInput: an option is unknown, or its value is not allowed.
+        `BadInput` names a wrong option by its key, or as the `command` line spells it.
         """
         if not isinstance(given, Mapping):
             return given or cls()

@@ -4,6 +4,7 @@ A benchmark is an object `BENCHMARK` of a subclass of `Benchmark`, in a package 
 docs/new_benchmark.md has a short one from outside; `of_modules` makes the ones of this package.
 """
 
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bench.core.places import NOTEBOOKS
 from bench.tasks import READ
 from bench.tasks.request import AnswerMode, Request, Setting
 
@@ -24,11 +26,6 @@ if TYPE_CHECKING:
     from bench.metrics.engine import Scoring
     from bench.metrics.table import Metrics
     from bench.tasks.prompts import PromptSet
-
-LREC_COLING_2024 = (
-    "Proceedings of the 2024 Joint International Conference on Computational Linguistics, "
-    "Language Resources and Evaluation (LREC-COLING 2024)"
-)
 
 
 class Paper(NamedTuple):
@@ -115,6 +112,29 @@ class Metadata:
     def page(self) -> Path:
         """The notebook that is its page in reports."""
         return self.notebook or self.folder / f"{self.name}.ipynb"
+
+
+def read_metadata(
+    package: Path,
+    categories: Mapping[str, str],
+    fault: Callable[[Any], str] = _nothing,
+    **release: Any,
+) -> Metadata:
+    """Read the description of a benchmark of this package from its `metadata.toml`.
+
+    Args:
+        release: the fields of `Release` that are functions or columns of the loader.
+    """
+    values = tomllib.loads((package / "metadata.toml").read_text("utf-8"))
+    paper = values.pop("paper")
+    return Metadata(
+        **{**values, "release": Release(**values["release"], **release)},
+        paper=Paper(**{**paper, "authors": tuple(paper["authors"])}),
+        folder=package,
+        categories=categories,
+        notebook=NOTEBOOKS / f"{values['name']}.ipynb",
+        fault=fault,
+    )
 
 
 def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting]:

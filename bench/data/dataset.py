@@ -130,12 +130,7 @@ Label = Annotated[
 
 
 class Category(BaseModel):
-    """A category in a manifest; its other keys are codes of languages with its labels.
-
-    Attributes:
-        groups: whether it compares groups.
-        target: the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
-    """
+    """A category in a manifest; its other keys are codes of languages with its labels."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[Code, Label] = Field(init=False)

@@ -169,19 +169,21 @@ class Cluster:
     def _connect(self) -> Any:
         try:
             from distributed import Client
-            from distributed.utils import LoopRunner
+            from distributed.comm import connect
+            from distributed.utils import LoopRunner, sync
         except ImportError:
             raise BadInput(
                 '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
             ) from None
         # This module reports a lost scheduler itself.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        runner = LoopRunner()
+        runner.start()
         try:
-            runner = LoopRunner()
-            runner.start()
-            return Client(
-                self.address, loop=runner.loop, timeout=CONNECT_SECONDS, set_as_default=False
-            )
+            # `Client` would wait forever for a server of another kind, such as Dask's dashboard.
+            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT_SECONDS)
+            sync(runner.loop, comm.close)
+            return Client(self.address, loop=runner.loop, set_as_default=False)
         except (ValueError, TypeError) as error:
             raise BadInput(
                 f"--scheduler {self.address}: {_first_line(error)}; expected one like "

@@ -155,24 +155,16 @@ def _row(
     if not answer.error:
         parse, item = get(plan.benchmark).parse, plan.choice.by_id[request.item_id]
         parsed = parse(request.task, request.request, answer.response, item)
+    of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
         "benchmark": plan.benchmark,
-        "category": request.category,
-        "task": request.task,
-        "item_id": request.item_id,
-        "request": request.request,
-        "repeat": request.repeat,
-        "seed": request.seed,
-        "prompt_version": request.prompt_version,
+        **{name: getattr(request, name) for name in of_request},
         "prompt_hash": digest(request.text),
         "prompt": request.text,
-        "response": answer.response,
         "logprobs": None if answer.logprobs is None else list(answer.logprobs),
         "parsed": parsed,
         "valid": bool(parsed),
-        "error": answer.error,
-        "seconds": answer.seconds,
-        "cut": answer.cut,
+        **{name: getattr(answer, name) for name in ("response", "error", "seconds", "cut")},
         records.PLACE: places[key_of(request)],
     }
 

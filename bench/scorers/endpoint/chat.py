@@ -151,10 +151,9 @@ class Chat:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            raise Unanswered(
-                "no option is among the likeliest first tokens of the reply, which is "
-                + responses.first_line(repr(responses.likeliest(tokens)), self._key)
-            )
+            first = responses.first_line(repr(responses.likeliest(tokens)), self._key)
+            problem = "no option is among the likeliest first tokens of the reply"
+            raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded
         return Answer(options[values.index(max(values))], tuple(values))
 

@@ -104,9 +104,9 @@ def check_set(given: Mapping[str, str]) -> None:
     """Raise BadInput if a variable is not set; a host's own variable need not be."""
     for host, name in given.items():
         if name != own_variable(host) and not key_in(name):
+            remedy = "set it, or name another variable"
             raise BadInput(
-                f"--key {host}={name}: the environment variable {name} is not set; "
-                f"set it to the key for {host}, or name another variable"
+                f"--key {host}={name}: the environment variable {name} is not set; {remedy}"
             )
 
 

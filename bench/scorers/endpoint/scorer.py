@@ -9,7 +9,7 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -316,14 +316,10 @@ class Endpoint(Model):
         body = self._try(self._complete, text, how, tolerated=range(400, 600))
         return responses.prompt_logprobs(body, how) or [], responses.last_token(body)
 
-    def _try(
-        self,
-        send: Callable[..., Awaitable[dict[str, Any]]],
-        *given: Any,
-        tolerated: Container[int] = BAD_FIELD,
-    ) -> dict[str, Any]:
+    def _try(self, send: Any, *given: Any, tolerated: Container[int] = BAD_FIELD) -> dict[str, Any]:
+        """Send one request; raise Unanswered if the server refuses it by a tolerated status."""
 
-        async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
+        async def once(connection: openai.AsyncOpenAI, _: int) -> Any:
             return await send(connection, *given)
 
         try:

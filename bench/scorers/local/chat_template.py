@@ -166,10 +166,7 @@ class ChatFormatter:
                 self._refuse_system(f"takes no system message ({error.__cause__})")
             return  # asking the model says so
         if PROBE not in text:
-            raise BadInput(
-                f"{self.model}: its chat template leaves out the question; correct the template in "
-                "its files"
-            )
+            raise BadInput(f"{self.model}: its chat template leaves out the question; correct it")
         if self._mark(self._system).strip() not in text:
             self._refuse_system("leaves out the system message")
         opening = opened_tag(text)

@@ -40,14 +40,10 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         where = torch.device(device)
-    except RuntimeError:
-        raise BadInput(
-            f"--device {device!r}: not a device; allowed: cpu, cuda, cuda:N, auto"
-        ) from None
-    try:
         torch.empty(1, device=where)
     except (RuntimeError, AssertionError):  # the latter if torch was built without CUDA
-        raise BadInput(f"--device {device}: is not available here; use --device cpu") from None
+        devices = "allowed: cpu, cuda, cuda:N, auto"
+        raise BadInput(f"--device {device}: is not available here; {devices}") from None
     if dtype is not None and dtype not in DTYPES:
         raise BadInput("--dtype: " + expected(dtype, DTYPES, "dtype"))
     if batch_tokens is not None and batch_tokens < 1:

@@ -200,22 +200,18 @@ class Classifier(LocalModel):
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
         """Classify plain pairs, which detects wrong labels, order and an unknown language."""
-        rows = [row for row in probe_pairs() if row["language"] in languages]
+        rows = [
+            {"language": language, "premise": first, "hypothesis": second, "expected": expected}
+            for language, by_label in tomllib.loads(PROBES.read_text("utf-8")).items()
+            for expected, pairs in by_label.items()
+            for first, second in pairs
+            if language in languages
+        ]
         probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])
         labels = [
             "nan" if np.isnan(row).any() else LABELS[int(row.argmax())] for row in probabilities
         ]
         return [{**row, "found": name} for row, name in zip(rows, labels, strict=True)]
-
-
-def probe_pairs() -> list[dict[str, str]]:
-    """Read the plain pairs, with `language`, `premise`, `hypothesis` and `expected`."""
-    return [
-        {"language": language, "premise": first, "hypothesis": second, "expected": expected}
-        for language, by_label in tomllib.loads(PROBES.read_text("utf-8")).items()
-        for expected, pairs in by_label.items()
-        for first, second in pairs
-    ]
 
 
 def label_columns(

@@ -161,10 +161,8 @@ def _check(model: str, files: Location) -> None:
     for name in names:
         with (folder / name).open("rb") as content:
             if Path(name).suffix in READ and content.read(len(POINTER)) == POINTER:
-                raise BadInput(
-                    f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
-                    "`git lfs pull`"
-                )
+                problem = f"{name} is a git-lfs pointer instead of the file"
+                raise BadInput(f"{model}: {problem}; fetch it with `git lfs pull`")
     if gguf:
         return
     if not {"config.json", ADAPTER_CONFIG} & set(names):
@@ -220,9 +218,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _refuse_pickles(model: str, files: Iterable[str]) -> None:
     for file in files:
         if Path(file).suffix in PICKLES:
+            remedy = "convert them to safetensors (docs/security.md)"
             raise BadInput(
-                f"{model}: its weights are pickled ({file}), which can run code when they are "
-                "loaded; convert them to safetensors (docs/security.md)"
+                f"{model}: its weights are pickled ({file}), which can run code; {remedy}"
             )
 
 

@@ -85,10 +85,9 @@ def load(
         )
         if loading["missing_keys"]:
             # transformers would use random numbers.
-            raise BadInput(
-                f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
-                f"{kind} model, which would be random; the workbench cannot use it"
-            )
+            missing = ", ".join(sorted(loading["missing_keys"])[:3])
+            problem = f"lacks the weights {missing} of a {kind} model, which would be random"
+            raise BadInput(f"{model}: {problem}; give a complete checkpoint")
         if "device_map" not in weights:
             network.to(where.device)
         identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
@@ -118,10 +117,8 @@ def _kind(model: str, config: Any) -> str:
             if not name.endswith(ending):
                 continue
             if kind in ("causal", "masked") and getattr(config, "is_encoder_decoder", False):
-                raise BadInput(
-                    f"{model}: is an encoder-decoder ({name}), which the workbench does not ask; "
-                    "give a causal or a masked language model"
-                )
+                remedy = "give a causal or a masked language model"
+                raise BadInput(f"{model}: is an encoder-decoder ({name}); {remedy}")
             return kind
     # A GGUF file names no architecture class.
     generative = set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING)
