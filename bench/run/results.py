@@ -179,7 +179,7 @@ class Run:
             if not chosen.all():
                 options.append(digest(chosen.nonzero()[0].tolist()))
         is_whole = options == [preset, []]
-        name = f"scores-{preset}" if is_whole else f"scores-{preset}-{digest(options)[:4]}"
+        name = f"scores-{preset}" if is_whole else f"common-{digest(options)[:4]}-{preset}"
         home = benchmark.metadata.folder
         code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
         table = kept(self.folder, name, options, code, partial(self._scores, preset, common, rows))
