@@ -214,7 +214,8 @@ def _make_page(
     try:
         trouble = execute.run_notebook(source, target, parameters, kernel)
     finally:
-        kernels.put(kernel)
+        # After a kernel died, its manager starts no other one reliably.
+        kernels.put(kernel if kernel.is_running() else OwnKernel())
     if trouble:
         fingerprint.forget(target)
     else:

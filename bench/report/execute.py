@@ -74,7 +74,7 @@ class OwnKernel(AsyncKernelManager):
 
     async def prepare(self, target: Path) -> None:
         """Start the kernel if necessary, and reset it for the notebook `target`."""
-        if not (self.has_kernel and await self.is_alive()):
+        if not self.has_kernel:
             await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
         as_new = AS_NEW.format(
             imports=[os.path.abspath(folder) for folder in sys.path],
@@ -89,6 +89,9 @@ class OwnKernel(AsyncKernelManager):
             await client.execute_interactive(as_new, silent=True, timeout=START_TIMEOUT)
         finally:
             client.stop_channels()
+
+    def is_running(self) -> bool:
+        return self.has_kernel and bool(run_sync(self.is_alive)())
 
 
 # This keeps imported modules: imports take most of the time of a short notebook.

@@ -194,19 +194,19 @@ class Run:
             74  reverse_disamb   0.40
         """
         preset = self._preset(preset)
-        benchmark, rows, is_part = get(self.benchmark), None, False
+        benchmark, rows = get(self.benchmark), None
+        options: list[Any] = [preset, list(common)]
         if answers is not None:
             rows = self.replies
             chosen = _keys(rows).isin(answers)
-            rows, is_part = rows[chosen], not chosen.all()
-        if is_part:
-            table = self._scores(preset, common, rows)
-        else:
-            name = f"scores-{preset}-{digest(list(common))[:4]}" if common else f"scores-{preset}"
-            home = benchmark.metadata.folder
-            code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
-            compute = partial(self._scores, preset, common)
-            table = kept(self.folder, name, [preset, list(common)], code, compute)
+            rows = rows[chosen]
+            if not chosen.all():
+                options.append(digest(chosen.nonzero()[0].tolist()))
+        is_whole = options == [preset, []]
+        name = f"scores-{preset}" if is_whole else f"common-{digest(options)[:4]}-{preset}"
+        home = benchmark.metadata.folder
+        code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
+        table = kept(self.folder, name, options, code, partial(self._scores, preset, common, rows))
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()

@@ -13,11 +13,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import nbformat
 import pandas as pd
 import PIL.Image
 from IPython.display import HTML, display
@@ -34,6 +33,9 @@ from bench.metrics.primary import findings as all_findings
 from bench.metrics.primary import too_few_tasks, warnings
 from bench.metrics.table import ALL
 from bench.run import Run
+
+if TYPE_CHECKING:
+    import nbformat
 
 __all__ = ["cautions", "findings", "notes", "publish"]
 
@@ -204,8 +206,10 @@ def findings(
         print(f"{one.title} says nothing of the bias of {one.model}: {one.doubt}.")
 
 
-def answer_output(sentences: list[str]) -> nbformat.NotebookNode:
+def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":
     """Return the output of a cell with sentences; the first is the page's answer."""
+    import nbformat
+
     html = _html("findings", sentences)
     metadata = {"findings": sentences}
     return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)

@@ -2,9 +2,7 @@
 
 import re
 from html.parser import HTMLParser
-from typing import Any
 
-import pandas as pd
 import pytest
 
 import bench
@@ -25,18 +23,18 @@ TAGS = re.findall(r"\w+", "div p table thead tbody tr th td h4 details summary s
 class Page(HTMLParser):
     """Check that a browser would make only our elements of a page, and collect its text."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.text = ""
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
+    def handle_starttag(self, tag, attrs):
         assert tag in TAGS
         known = {"style", "class", "scope", "open", "role", "tabindex", "aria-label", "border"}
         assert {name for name, _ in attrs} <= known
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
 
 
@@ -44,10 +42,10 @@ ITEM = "gender:ambiguous:1"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[run.Run]:
+def runs(tmp_path_factory):
     """Runs of a biased and of a refusing respondent on two benchmarks, each question twice."""
     folder, models = tmp_path_factory.mktemp("runs"), ["simulated:bias=1", "simulated:refuse=1"]
-    options: dict[str, Any] = {"limit": 4, "repeats": 2}
+    options = {"limit": 4, "repeats": 2}
     return [
         one
         for name in ("cbbq", "nli_coal")
@@ -58,18 +56,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[run.Run]:
 
 
 @pytest.fixture(scope="module")
-def answers(runs: list[run.Run]) -> pd.DataFrame:
+def answers(runs):
     return bench.answers(*runs)
 
 
 @pytest.fixture(scope="module")
-def items(runs: list[run.Run]) -> pd.DataFrame:
+def items(runs):
     return bench.items(*runs)
 
 
-def test_an_item_has_all_requests_of_all_models(
-    answers: pd.DataFrame, items: pd.DataFrame, refusal: Any
-) -> None:
+def test_an_item_has_all_requests_of_all_models(answers, items, refusal):
     text = Page(explore.item(answers, ITEM, items).data).text
     for wanted in ("simulated:bias=1", "simulated:refuse=1", "repeat", "not readable"):
         assert wanted in text
@@ -80,7 +76,7 @@ def test_an_item_has_all_requests_of_all_models(
     assert "age:999" in refusal(explore.item, answers, "age:999")
 
 
-def test_replies_are_shown_as_text(answers: pd.DataFrame) -> None:
+def test_replies_are_shown_as_text(answers):
     rows = answers.head(len(HOSTILE)).assign(item_id="x", response=list(HOSTILE))
     rows = rows.assign(request=list("abcd"), prompt=list(HOSTILE))
     rows["logprobs"] = [[-0.5, -1.0, float("-inf")]] * len(rows)
@@ -99,7 +95,5 @@ def test_replies_are_shown_as_text(answers: pd.DataFrame) -> None:
         ("<script>", {}, "model", set()),
     ],
 )
-def test_answers_match_by_text_and_by_columns(
-    answers: pd.DataFrame, contains: str, values: dict[str, Any], column: str, found: set[str]
-) -> None:
+def test_answers_match_by_text_and_by_columns(answers, contains, values, column, found):
     assert set(explore.matching(answers, contains, **values)[column]) == found

@@ -2,6 +2,7 @@
 
 import shutil
 from queue import SimpleQueue
+from unittest.mock import Mock
 
 import nbformat
 import pytest
@@ -116,7 +117,7 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
 def times(tmp_path, monkeypatch):
     """`times(x)`: how often a notebook is run to make its page with this parameter."""
     ran, kernels = [], SimpleQueue()
-    kernels.put(None)
+    kernels.put(Mock())
 
     def run_notebook(source, target, parameters, kernel):
         ran.append(parameters["x"])

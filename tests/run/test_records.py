@@ -185,6 +185,15 @@ def test_a_kept_table_is_read_and_equals_a_computed_one(scored, monkeypatch, pre
     pd.testing.assert_frame_equal(Run.open(scored.folder).scores(preset), table)
 
 
+def test_scores_of_common_answers_are_kept_beside_those_of_all(scored, monkeypatch):
+    answers = pd.MultiIndex.from_frame(scored.records[records.KEYS].iloc[::2])
+    table, whole = scored.scores(answers=answers), scored.scores()
+    assert len(kept(scored)) == 2
+    monkeypatch.setattr(results.Run, "_scores", lambda *given: pytest.fail("computed"))
+    pd.testing.assert_frame_equal(scored.scores(answers=answers), table)
+    pd.testing.assert_frame_equal(scored.scores(), whole)
+
+
 def test_a_damaged_table_is_computed_again(scored):
     table, (path,) = scored.scores(), kept(scored)
     content = bytearray(path.read_bytes())

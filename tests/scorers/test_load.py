@@ -265,7 +265,7 @@ def test_a_study_loads_a_model_and_its_judge_once(own_folder, own_llama, loads):
     Path("study.yml").write_text(STUDY.replace("MODEL", own_llama).replace("JUDGE", judge))
     plan, sent = study.load(Path("study.yml")), []
     pipe = type("Pipe", (), {"send": staticmethod(sent.append)})
-    study_runs._work(pipe, plan, plan.models[0], Path("out"), 1, study_runs.budgets(plan))
+    study_runs._work(pipe, plan, study_runs.cells(plan), Path("out"), 1, study_runs.budgets(plan))
     assert [cell.state for cell in sent] == ["done"] * 3
     assert loads == [own_llama, judge]
 
