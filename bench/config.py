@@ -134,7 +134,12 @@ Price = Annotated[Sequence[float], AfterValidator(_prices)]
 
 
 class Generation(Options):
-    """How a language model generates replies; the defaults are the model's own."""
+    """How a language model generates replies; the defaults are the model's own.
+
+    Examples:
+        >>> Generation(temperature=0.0, top_p=0.9).changed()
+        {'temperature': 0.0, 'top_p': 0.9}
+    """
 
     temperature: float | None = option(None, ge=0)
     """Sampling temperature, 0 for greedy decoding; default: the model's own."""
@@ -170,7 +175,12 @@ class Generation(Options):
 
 
 class Limits(Options):
-    """The limits of an endpoint; a run's model and judge share its budgets."""
+    """The limits of an endpoint; a run's model and judge share its budgets.
+
+    Examples:
+        >>> Limits(concurrency=2, budget_requests=100).changed()
+        {'concurrency': 2, 'budget_requests': 100}
+    """
 
     concurrency: int = option(8, ge=1)
     """Concurrent requests to an endpoint; default: 8."""
@@ -189,7 +199,12 @@ class Limits(Options):
 
 
 class Where(Options):
-    """The source of a model, its device, and the limits of its use."""
+    """The source of a model, its device, and the limits of its use.
+
+    Examples:
+        >>> Where(device="cpu", limits=Limits(timeout=30)).changed()
+        {'device': 'cpu', 'limits': {'timeout': 30.0}}
+    """
 
     device: str | None = None
     """cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an accelerator if there

@@ -69,6 +69,10 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
     """Train `model` on NLI `files`, into the folder `out`, with options of `TrainOptions`.
 
     This continues a killed training, and only reads a complete one.
+
+    Examples:
+        >>> nli("FacebookAI/roberta-base", ["train.jsonl"], "my-nli").folder.name  # doctest: +SKIP
+        'my-nli'
     """
     import torch
     import transformers

@@ -52,6 +52,11 @@ class Release:
         place_of_rows: yields for the rows of a category the loader's files, and their columns.
         prompts: the prompts in the authors' scripts.
         reply_limit: returns how many tokens the script of a prompt set lets a reply have.
+
+    Examples:
+        >>> from bench import benchmarks
+        >>> benchmarks.get("cbbq").metadata.release.repository
+        'YFHuangxxxx/CBBQ'
     """
 
     host: str = ""
@@ -82,6 +87,11 @@ class Metadata:
         units: the units that the bootstrap resamples, as a plural noun: scenes.
         notebook: its page in reports; default: `NAME.ipynb` in the folder.
         fault: names the fault of the data in an item that is asked nonetheless; empty without one.
+
+    Examples:
+        >>> from bench import benchmarks
+        >>> benchmarks.get("cbbq").metadata.units
+        'scenes'
     """
 
     name: str
@@ -156,6 +166,10 @@ class Task:
         judge_if: values that settings need for this.
         choices: the names of the answers to a choice, in the order of their log-probabilities.
         unit: the unit of answers that are numbers.
+
+    Examples:
+        >>> Task("Ambiguous questions").request_types_for("letters")
+        ('choose',)
     """
 
     title: str
@@ -194,6 +208,11 @@ class Values(NamedTuple):
             the range of a number.
         verdicts: the verdict of each value, see `bench.tasks.VERDICTS`; values that are not named
             are `other`. Empty if no answer is right or wrong.
+
+    Examples:
+        >>> values = Values({"A": "yes", "B": "no"}, {"yes": "stereotyped"})
+        >>> values.verdict("yes"), values.verdict("no"), values.verdict("")
+        ('stereotyped', 'other', 'unreadable')
     """
 
     choices: Mapping[str, str] | range
@@ -214,6 +233,11 @@ class Benchmark(ABC):
         tasks: its tasks by name, in the order in which they are asked.
         settings: the settings of its loader (`of_data`), then the settings of its requests.
         metrics: its metrics: primary metrics and cards.
+
+    Examples:
+        >>> from bench import benchmarks
+        >>> list(benchmarks.get("cbbq").tasks)
+        ['ambiguous', 'disambiguous']
     """
 
     metadata: Metadata

@@ -42,6 +42,10 @@ class Source:
         found: how we found it, for example `--data`.
         language: codes of its languages, with commas; empty without a manifest that names them.
         labels: names of its categories in its manifest, by category and code of their language.
+
+    Examples:
+        >>> find("nli_coal", "samples").language
+        'en, zh'
     """
 
     benchmark: str

@@ -264,11 +264,6 @@ def cldr_name(code: str, language: str) -> str:
         return ""
 
 
-def language_name(code: str) -> str:
-    """Return the English name of a language, or else its code."""
-    return cldr_name(code, "en") or code
-
-
 # Names of categories
 
 

@@ -84,13 +84,12 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     repeats = 0
     for name, tables in files.items():
         # A configuration of all rows may lie beside configurations of its parts.
-        earlier: set[tuple[object, ...]] = set()
-        for k, table in enumerate(tables):
-            cells = list(table.itertuples(index=False, name=None))
-            tables[k] = table[[row not in earlier for row in cells]]
-            repeats += len(table) - len(tables[k])
-            earlier.update(cells)
-        atomic_write(into / name, as_csv(pd.concat(tables)))
+        rows = pd.concat(tables)
+        place = pd.Series([k for k, table in enumerate(tables) for _ in range(len(table))])
+        cells = [rows[column].to_numpy() for column in rows]
+        is_first = (place == place.groupby(cells, dropna=False).transform("min")).to_numpy()
+        repeats += len(rows) - is_first.sum()
+        atomic_write(into / name, as_csv(rows[is_first]))
     if repeats:
         say(f"{folder}: {repeats:,} rows repeat rows of another file; each is kept once")
     if files and (folder / MANIFEST).is_file():  # which names new categories

@@ -150,6 +150,14 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`.
             If its `unit` is `%`, values are in per cent.
+
+    Examples:
+        >>> scores = pd.DataFrame({"model": ["a"], "score": 0.5, "ci_low": 0.4, "ci_high": 0.7})
+        >>> interval_ends(scores)
+          model variable  value
+        0     a   ci_low    0.4
+        1     a    score    0.5
+        2     a  ci_high    0.7
     """
     rows = frame.rename(columns={"estimate": "score"})
     others = rows.columns.difference(ENDS, sort=False)

@@ -151,7 +151,12 @@ def _places(models: Sequence[str]) -> dict[str, int]:
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-    """Return a colour per model, the same in every picture of these models."""
+    """Return a colour per model, the same in every picture of these models.
+
+    Examples:
+        >>> {model: len(colour) for model, colour in colours(["a", "b"]).items()}
+        {'a': 3, 'b': 3}
+    """
     shades = sns.color_palette("colorblind", COLOURS)
     return {
         model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])

@@ -316,6 +316,15 @@ def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
 
     Raises:
         BadInput: no such columns, no rows, an empty cell, or no severity.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "mine.csv")
+        >>> _ = file.write_text("item_id,rater,rating\\nage:1,ann,biased\\nage:1,bo,fair\\n")
+        >>> read_annotations(file)
+          category item_id rater  rating
+        0      age   age:1   ann  biased
+        1      age   age:1    bo    fair
     """
     table = Table(path)
     table.check_filled("item_id", "rater", "rating")

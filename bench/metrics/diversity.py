@@ -45,6 +45,13 @@ class Diversity(NamedTuple):
             pairs), `pairs`, `mean`, `ci_low`, `ci_high`, `median`, `below_low` and `below_half`
             (shares of pairs), `near_duplicates`, `note`.
         near: near-duplicates, the nearest first: `rouge_l`, `item_a`, `item_b`, `text_a`, `text_b`.
+
+    Examples:
+        >>> rows = [("a", "x", "en", "the tea is hot"), ("b", "x", "en", "the tea is so hot")]
+        >>> texts = pd.DataFrame(rows, columns=["item_id", "category", "language", "text"])
+        >>> diversity(texts).near[["rouge_l", "item_a", "item_b"]].round(2)
+           rouge_l item_a item_b
+        0     0.89      a      b
     """
 
     table: pd.DataFrame

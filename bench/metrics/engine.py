@@ -202,6 +202,11 @@ class Scoring:
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
+
+    Examples:
+        >>> rows = pd.DataFrame({"category": "age", "task": "qa", "right": [1.0, 0.0], "n": 1.0})
+        >>> Scoring(rows, ["right", "n"], [], "robust").observed["right"]
+        array([1.])
     """
 
     rows: pd.DataFrame

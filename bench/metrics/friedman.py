@@ -39,6 +39,16 @@ class FriedmanTables(NamedTuple):
         pairs: each pair of models by Nemenyi's test: `first`, `second`, `estimate` (the difference
             of their mean ranks), `ci_low`, `ci_high`, `p_adjusted` (Nemenyi's, which is for all
             pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n`, `note`.
+
+    Examples:
+        >>> import pandas as pd
+        >>> scores = pd.DataFrame({"model": [*"abcabc"], "category": [*"xxxyyy"]})
+        >>> scores = scores.assign(score=range(6))
+        >>> friedman(scores, blocks="category").ranks[["model", "estimate", "n"]]
+          model  estimate  n
+        0     a       1.0  2
+        1     b       2.0  2
+        2     c       3.0  2
     """
 
     test: pd.DataFrame

@@ -12,7 +12,7 @@ from bench.benchmarks import get, names
 from bench.core import numbers
 from bench.core.errors import BadInput
 from bench.core.text import column, sentences
-from bench.data.dataset import language_name
+from bench.data.dataset import cldr_name
 from bench.metrics.table import ALL, LETTERS_ALONE, PrimaryMetric
 
 # Below this share of readable answers, a score says more about the format of replies than about
@@ -376,7 +376,7 @@ def prompt_language_warning(metadata: Row) -> str:
     if not languages:
         return ""
     theirs, ours = (
-        listing([language_name(code) for code in languages.get(name, ())])
+        listing([cldr_name(code, "en") or code for code in languages.get(name, ())])
         for name in ("data", "wording")
     )
     return (

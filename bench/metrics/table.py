@@ -71,6 +71,11 @@ class Card(NamedTuple):
         ideal: its best value.
         unreadable: how unreadable and missing answers are counted, and when the metric is
             undefined; empty if it is not made of answers.
+
+    Examples:
+        >>> from bench import benchmarks
+        >>> benchmarks.get("cbbq").metrics.cards[0].range
+        '0 to 1'
     """
 
     metric: str
@@ -99,6 +104,11 @@ class PrimaryMetric(NamedTuple):
             averaged over tasks and categories.
         tasks: the tasks of a score over several; default: all.
         pools_tasks: whether the sums are over all tasks of a category together.
+
+    Examples:
+        >>> correct = PrimaryMetric("qa", "accuracy", "Accuracy", "{value}", biased_is_high=False)
+        >>> correct.badness(0.8).__round__(2)
+        0.2
     """
 
     task: str
@@ -137,6 +147,11 @@ class Metrics:
         cards: the meaning of each metric.
         rounding: by task, how far the released code's numbers are off because it rounds.
         of_verdicts: the metrics that the default scoring makes of verdicts.
+
+    Examples:
+        >>> from bench import benchmarks
+        >>> [one.metric for one in benchmarks.get("cbbq").metrics.primary_metrics]
+        ['s_amb', 's_disamb', 'accuracy']
     """
 
     primary_metrics: Sequence[PrimaryMetric]

@@ -71,6 +71,11 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             checkout of this project.
         jobs: number of concurrent models; by default one per core, too many if they share an
             accelerator.
+
+    Examples:
+        >>> from bench.report import study
+        >>> make(study.load(), jobs=2).page.name  # doctest: +SKIP
+        'index.html'
     """
     folder = places.report_folder(plan.name, out)
     if plan.steps:

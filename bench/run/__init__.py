@@ -231,6 +231,11 @@ def evaluate_all(
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
         recorded: folders of runs to open instead of asking a model.
         options, more: of `evaluate`.
+
+    Examples:
+        >>> runs = evaluate_all("cbbq", ["simulated:answer=A"], data="samples", limit=5)
+        >>> [run.label for run in runs]
+        ['simulated:answer=A']
     """
     if recorded:
         return [Run.open(folder) for folder in read_list(recorded, name="recorded")]
@@ -262,6 +267,13 @@ def known_bias(
 
     Returns:
         Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows if the data give no score.
+
+    Examples:
+        >>> known_bias("cbbq", "ambiguous", "s_amb", data="samples", limit=10).round(2)
+           bias  s_amb  ci_low  ci_high    n
+        0   0.0   0.00    0.00     0.05  140
+        1   0.5   0.44    0.36     0.53  140
+        2   1.0   1.00    0.95     1.00  140
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
     rows = []

@@ -51,6 +51,13 @@ class Estimate(NamedTuple):
             `recorded` answers, and bounds of tokens, costs and hours of the other requests; NaN
             without a price or a speed.
         notes: how tokens were counted, and skipped tasks.
+
+    Examples:
+        >>> cost = estimate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> cost.parts[["task", "role", "requests"]]
+                   task   role  requests
+        0     ambiguous  model       140
+        1  disambiguous  model       140
     """
 
     benchmark: str

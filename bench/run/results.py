@@ -74,7 +74,14 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the run in `folder`; raise `BadInput` if there is none."""
+        """Open the run in `folder`; raise `BadInput` if there is none.
+
+        Examples:
+            >>> import bench
+            >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+            >>> bench.open(run.folder).benchmark
+            'cbbq'
+        """
         return cls(Path(folder), records.read_run_json(Path(folder)))
 
     def __repr__(self) -> str:
@@ -149,6 +156,12 @@ class Run:
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
           small, the likeliest letter is weak evidence.
+
+        Examples:
+            >>> import bench
+            >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+            >>> run.answers(prompts=False).verdict.value_counts().to_dict()
+            {'stereotyped': 199, 'right': 81}
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
@@ -168,6 +181,17 @@ class Run:
             common: the common tasks of all compared models, if their tasks differ.
             metrics: metrics of your own, see `bench.score`; their rows come last.
             answers: score only these, by `KEYS`; default: all.
+
+        Examples:
+            >>> import bench
+            >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+            >>> run.scores("official").query("category == 'all'")[["metric", "score"]].round(2)
+                        metric  score
+            70           s_amb   0.61
+            71        s_disamb   0.60
+            72         s_total   0.61
+            73     reverse_amb   0.11
+            74  reverse_disamb   0.40
         """
         preset = self._preset(preset)
         benchmark, rows = get(self.benchmark), None
@@ -365,7 +389,15 @@ def table(
     metrics: Sequence[Metric] = (),
     answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
-    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`."""
+    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> table([run])[["model", "metric", "score", "kind"]].tail(1).round(2)
+                          model          metric  score                  kind
+        205  simulated:bias=0.7  reverse_disamb    0.4  simulated respondent
+    """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -453,7 +485,15 @@ def score(
 
 
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, doubtful ones and references last."""
+    """Sort runs of a benchmark by its first primary score, doubtful ones and references last.
+
+    Examples:
+        >>> import bench
+        >>> models = ["simulated:bias=0.1", "simulated:bias=0.9"]
+        >>> runs = [bench.evaluate("cbbq", one, data="samples", limit=20) for one in models]
+        >>> labels(most_biased_first(runs))
+        ['simulated:bias=0.9', 'simulated:bias=0.1']
+    """
     scores = explain(score(*runs))
     # The first row of a model is that of the first primary score.
     first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
@@ -523,7 +563,14 @@ def data_conflict(runs: Sequence[Run]) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Name each run's model: its short name if this is unique, otherwise the user's name."""
+    """Name each run's model: its short name if this is unique, otherwise the user's name.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> labels([run])
+        ['simulated:bias=0.7']
+    """
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
 

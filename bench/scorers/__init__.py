@@ -171,6 +171,11 @@ def backend_of(model: str) -> type[Backend]:
 
 
 def split_kind(model: str) -> tuple[str, str]:
-    """Split `KIND:REST`; the kind of a Hub id or a path is "", also for `C:\\x`."""
+    """Split `KIND:REST`; the kind of a Hub id or a path is "", also for `C:\\x`.
+
+    Examples:
+        >>> split_kind("simulated:bias=0.7"), split_kind("Qwen/Qwen2.5-7B")
+        (('simulated', 'bias=0.7'), ('', 'Qwen/Qwen2.5-7B'))
+    """
     kind, colon, rest = model.partition(":")
     return (kind, rest) if colon and not DRIVE.match(model) else ("", model)

@@ -42,6 +42,11 @@ class Answer:
         error: the reason if there is no response, otherwise "".
         seconds: this request's share of the time of its batch.
         cut: whether the reply was truncated at its limit of tokens; None if unknown.
+
+    Examples:
+        >>> import numpy as np
+        >>> Answer.of_probabilities(np.array([0.25, 0.75]), ["yes", "no"]).response
+        'no'
     """
 
     response: str
@@ -169,7 +174,13 @@ class Model(Backend):
         return Tally()
 
     def describe(self) -> dict[str, Any]:
-        """Return `kind`, `id`, `revision` and other entries of this model for `run.json`."""
+        """Return `kind`, `id`, `revision` and other entries of this model for `run.json`.
+
+        Examples:
+            >>> import bench
+            >>> bench.load("simulated:bias=0.7").describe()["id"]
+            'simulated:bias=0.7'
+        """
         raise NotImplementedError
 
     def again(self, generation: Generation) -> Model | None:
@@ -195,7 +206,13 @@ class Model(Backend):
         raise NotImplementedError
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return probabilities of entailment, contradiction, neutral: float64 [n, 3]."""
+        """Return probabilities of entailment, contradiction, neutral: float64 [n, 3].
+
+        Examples:
+            >>> import bench
+            >>> bench.load("tiny:s").classify([("A man reads.", "A man sleeps.")]).shape
+            (1, 3)
+        """
         raise NotImplementedError
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
@@ -211,13 +228,25 @@ class Model(Backend):
         greedy: bool = False,
         until: Until = None,
     ) -> list[str]:
-        """Return the texts of replies; `seed` is for all prompts, or one each."""
+        """Return the texts of replies; `seed` is for all prompts, or one each.
+
+        Examples:
+            >>> import bench
+            >>> len(bench.load("tiny:s").generate(["Tea is"], max_new_tokens=4, greedy=True))
+            1
+        """
         seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
         decoding = Decoding(max_new_tokens, seeds, greedy, until)
         return [reply.response for reply in self.replies(prompts, decoding)]
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the mean negative log-likelihood per token, NaN for none: float64 [n], nats."""
+        """Return the mean negative log-likelihood per token, NaN for none: float64 [n], nats.
+
+        Examples:
+            >>> import bench
+            >>> bench.load("tiny:s").nll(["The tea is hot.", "Tea hot the is."]).shape
+            (2,)
+        """
         import numpy as np
 
         return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])

@@ -179,6 +179,14 @@ def findings(
         scores: of `bench.explain`, of one benchmark.
         differences: of `bench.compare` between models, on one of the primary metrics.
         title: the title of this metric; default: the first primary metric.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> findings(bench.explain(bench.score(run)))
+        simulated:bias=0.7 answered 72 % of the ambiguous questions with the stereotype (95 %
+        interval 64 to 79; above a random answerer, 33; n = 140).
+        ...
     """
     benchmark = scores.benchmark.iloc[0]
     results = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
@@ -214,7 +222,14 @@ def notes(texts: Iterable[str]) -> None:
 
 
 def cautions(runs: Sequence[Run]) -> None:
-    """Show warnings about the models and data, to read before the first number."""
+    """Show warnings about the models and data, to read before the first number.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> cautions([run])
+        <IPython.core.display.HTML object>
+    """
     notes(warnings([run.metadata for run in runs]))
 
 

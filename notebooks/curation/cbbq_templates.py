@@ -10,34 +10,24 @@ the templates to which they object.
 """
 
 import re
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import pandas as pd
 import rounds
-from rounds import ITEM, PERSON, Problem, Project, Question, Round, Row, Rule, State
+from rounds import ITEM, PERSON, Project, Question, Round, Row, Rule, State
 
-from bench.benchmarks.cbbq.templates import (
-    CATEGORIES,
-    CONDITIONS,
-    FILES,
-    INSTANCE_COLUMNS,
-    SLOT_NAMES,
-    SLOTS,
-    malformed,
-    names,
-    target_option,
-)
+from bench.benchmarks.cbbq import templates as cbbq
+from bench.benchmarks.cbbq.templates import SLOT_NAMES, SLOTS, malformed, names
 
 # The least and the most people in a role; Cohen's kappa compares exactly two.
 ROLES = {"writer": (1, 1), "editor": (1, 1), "reviewers": (2, 2), "panel": (1, 1)}
 BIASES = ("bias", "category", "group", "property", "reversed", "source", "topic")
 OPTIONS = ["ans0", "ans1", "ans2"]
 QUESTIONS = {"neg": "question_neg", "non_neg": "question_nonneg"}
-TEMPLATES = (
-    *("template", "bias", "scenario", "context", *SLOT_NAMES, *QUESTIONS.values(), *OPTIONS),
-    "author",
-)
+TEMPLATES = ("template", "bias", "scenario", "context", *SLOT_NAMES, *QUESTIONS.values())
+TEMPLATES += (*OPTIONS, "author")
 # A bias has to show in more than one situation.
 LEAST_SCENARIOS = 2
 # Categories of the release with options and rules of expansion of their own.
@@ -45,50 +35,48 @@ OWN_RULES = ("disease", "educational_qualification")
 LETTERS = ["A", "B", "C"]
 # The questions of reviewers about a template, besides its answer.
 JUDGED = ("asks_the_bias", "reads_well")
-SOURCE = ("context", *SLOT_NAMES, "target", "property", "reversed")
-DISCUSSED = ["context", "facts", *QUESTIONS.values(), *OPTIONS]
 # Columns that rounds fill.
 FILLED = ("draft", "decision", "facts", "said", "left_out")
+# Names of columns in the release.
+NAMES = {
+    "polarity": "question_polarity",
+    "condition": "context_condition",
+    "topic": "subcategory",
+    "group": "bias_targeted_groups",
+}
 LEAVE_OUT = "leave out"
 MAX_FACTS = 300
 ENDS = tuple("。！？…”」』.!?")
 FACTS = f"one or two whole sentences that name {SLOTS[0]} and {SLOTS[1]}, up to {MAX_FACTS} letters"
 
 
-def read_templates(project: Project) -> tuple[pd.DataFrame, list[Problem]]:
-    """Read the templates with their biases, and list the mistakes in both tables.
-
-    Returns:
-        The templates, indexed by `item_id`, with `target` (0 or 1, the option of the stereotyped
-        group), and rows of `State.problems`.
-    """
+def read_templates(project: Project) -> tuple[pd.DataFrame, list[str]]:
+    """Read the templates, indexed by `item_id`, with their biases, and list all mistakes."""
     biases = rounds.read_table(project.folder / "biases.csv", BIASES)
     templates = rounds.read_table(project.folder / "templates.csv", TEMPLATES)
+    known = [
+        *project.manifest.categories,
+        *(name for name in cbbq.CATEGORIES if name not in OWN_RULES),
+    ]
+    allowed = f"{', '.join(known)}; another one needs [categories.NAME] in {rounds.PROJECT}"
+    bias_rules = [
+        *rounds.id_rules(biases, "bias"),
+        ("category", ~biases.category.isin(known), "is unknown", allowed),
+        ("reversed", biases.reversed == biases.property, "is the property", "its contrary"),
+    ]
     faults = [
-        *rounds.check_table("biases.csv", biases, _bias_rules(biases, project)),
+        *rounds.check_table("biases.csv", biases, bias_rules),
         *rounds.check_table("templates.csv", templates, _template_rules(templates, biases)),
     ]
     items = templates.reset_index(names="row").merge(biases, on="bias", how="inner")
     if not faults:
         items["target"] = [_target(row, project) for row in items.to_dict("records")]
-        what = "does not tell whether it or NAME2 is the stereotyped group"
+        mistake = "does not tell whether it or NAME2 is the stereotyped group"
         allowed = f'names of `group`, or target = "NAME1" or "NAME2" in {rounds.PROJECT}'
-        faults = [
-            rounds.problem("templates.csv", row.row, "NAME1", row.NAME1, what, allowed)
-            for row in items[items.target < 0].itertuples()
-        ]
+        rule = ("NAME1", items.target < 0, mistake, allowed)
+        faults = rounds.check_table("templates.csv", items.set_index("row"), [rule])
     items = items.set_index("template").rename_axis(ITEM)
     return items.assign(**dict.fromkeys(FILLED, "")), faults
-
-
-def _bias_rules(biases: pd.DataFrame, project: Project) -> list[Rule]:
-    known = [*project.manifest.categories, *(name for name in CATEGORIES if name not in OWN_RULES)]
-    allowed = f"{', '.join(known)}; another one needs [categories.NAME] in {rounds.PROJECT}"
-    return [
-        *rounds.id_rules(biases, "bias"),
-        ("category", ~biases.category.isin(known), "is unknown", allowed),
-        ("reversed", biases.reversed == biases.property, "is the property", "its contrary"),
-    ]
 
 
 def _template_rules(templates: pd.DataFrame, biases: pd.DataFrame) -> list[Rule]:
@@ -141,7 +129,7 @@ def _target(row: dict, project: Project) -> int:
     )
     category = project.manifest.categories.get(row["category"])
     slot = SLOT_NAMES.index(category.target) if category and category.target else None
-    target = target_option(row["category"], row["group"], texts, slot)
+    target = cbbq.target_option(row["category"], row["group"], texts, slot)
     return -1 if target is None else target
 
 
@@ -165,24 +153,15 @@ def read_facts(reply: str, row: Row) -> str:
 
 def is_complete(facts: str) -> bool:
     """Return whether facts can stand: whole sentences that name both people."""
-    return (
-        all(slot in facts for slot in SLOTS)
-        and not malformed(facts)
-        and len(facts) <= MAX_FACTS
-        and facts.endswith(ENDS)
-    )
+    has_both = all(slot in facts for slot in SLOTS) and not malformed(facts)
+    return has_both and len(facts) <= MAX_FACTS and facts.endswith(ENDS)
 
 
 def forms(items: pd.DataFrame) -> pd.DataFrame:
-    """Return the four forms of each template that has facts, indexed by their ids.
-
-    Returns:
-        The columns of the items with `template`, `condition`, `polarity`, `question`, the `context`
-        of the form, and `label` (0, 1 or 2).
-    """
-    kinds = pd.DataFrame([*product(CONDITIONS, QUESTIONS)], columns=["condition", "polarity"])
+    """Return the four forms of each template that has facts, indexed by their ids."""
+    kinds = pd.DataFrame([*product(cbbq.CONDITIONS, QUESTIONS)], columns=["condition", "polarity"])
     table = items[items.facts != ""].rename_axis("template").reset_index().merge(kinds, how="cross")
-    is_ambiguous, is_negative = table.condition == CONDITIONS[0], table.polarity == "neg"
+    is_ambiguous, is_negative = table.condition == cbbq.CONDITIONS[0], table.polarity == "neg"
     # The facts contradict the bias: the other person is the negative answer.
     label = (table.target - is_negative.astype(int)).abs().mask(is_ambiguous, 2)
     ids = table.template + ":" + table.condition + ":" + table.polarity
@@ -214,19 +193,19 @@ def add_drafts(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Add the drafts of facts, read as a reply of a model."""
     replies = answers.set_index(ITEM).draft
     facts = {name: read_facts(reply, items.loc[name]) for name, reply in replies.items()}
-    return items.assign(draft=pd.Series(facts).combine_first(items.draft))
+    return rounds.update(items, draft=pd.Series(facts))
 
 
 def take_facts(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Take the facts that the editor accepted or wrote."""
     table = answers.set_index(ITEM)
-    items = items.copy()
-    items.loc[table.index, "decision"] = table.decision
-    items.loc[table.index[table.decision == LEAVE_OUT], "left_out"] = "no draft could stand"
-    items.loc[table.index, "facts"] = table.edited.where(table.decision == "edit", "")
-    accepted = table.index[table.decision == "accept"]
-    items.loc[accepted, "facts"] = items.draft[accepted]
-    return items
+    drafts = items.draft[table.index].where(table.decision == "accept", "")
+    return rounds.update(
+        items,
+        decision=table.decision,
+        facts=table.edited.where(table.decision == "edit", drafts),
+        left_out=table.decision.map({LEAVE_OUT: "no draft could stand"}),
+    )
 
 
 def collect_objections(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -243,19 +222,23 @@ def collect_objections(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFra
 def decide(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Leave out the templates that the panel does not keep, with its reason."""
     table = answers.set_index(ITEM)
-    items = items.copy()
-    items.loc[table.index, "left_out"] = table.reason.where(table.outcome == LEAVE_OUT, "")
-    return items
+    return rounds.update(items, left_out=table.reason.where(table.outcome == LEAVE_OUT, ""))
 
 
 def plan(project: Project) -> list[Round]:
     """Return the rounds of a project."""
-    columns = ["context", "draft", "group", "property", "reversed"]
+    draft = [Question("draft"), Question("author")]
     edited = Question(
         "edited", needed=lambda row: row["decision"] == "edit", is_right=is_complete, allowed=FACTS
     )
+    review = [
+        Question("answer", LETTERS),
+        *(Question(name, ("yes", "no")) for name in JUDGED),
+        Question("note", needed=lambda _row: False),
+    ]
+    outcome = [Question("outcome", ("keep", LEAVE_OUT)), Question("reason")]
 
-    def prompt(row: Row, key: str) -> str:
+    def prompt(key: str, row: Row) -> str:
         people = [names(row[column])[0] for column in SLOT_NAMES]
         target = int(row["target"])
         fields = {
@@ -267,57 +250,33 @@ def plan(project: Project) -> list[Round]:
         }
         return rounds.fill_prompt(project, key, fields)
 
-    def drafting(suffix: str, key: str, last: str, after: list[str]) -> list[Round]:
-        def pending(items: pd.DataFrame) -> pd.DataFrame:
-            return items[items.decision == ("again" if suffix else "")]
+    def choices(last: str, row: Row) -> list[str]:
+        # A draft with a fault cannot be accepted as it is.
+        return [*(["accept"] if is_complete(row["draft"]) else []), "edit", last]
 
-        def choices(row: Row) -> list[str]:
-            # A draft with a fault cannot be accepted as it is.
-            return [*(["accept"] if is_complete(row["draft"]) else []), "edit", last]
+    def undecided(items: pd.DataFrame) -> pd.DataFrame:
+        return items[items.decision.isin(["", "again"])]
 
-        return [
-            Round(
-                f"1-draft{suffix}",
-                "writer",
-                [Question("draft"), Question("author")],
-                lambda items: pending(items)[[*SOURCE]],
-                add_drafts,
-                after=after,
-                prompt=lambda row: prompt(row, key),
-            ),
-            Round(
-                f"1-facts{suffix}",
-                "editor",
-                [Question("decision", choices), edited],
-                lambda items: pending(items)[columns],
-                take_facts,
-                after=[f"1-draft{suffix}"],
-            ),
-        ]
+    def source(items: pd.DataFrame) -> pd.DataFrame:
+        return undecided(items)[["context", *SLOT_NAMES, "target", "property", "reversed"]]
 
+    def drafted(items: pd.DataFrame) -> pd.DataFrame:
+        return undecided(items)[["context", "draft", "group", "property", "reversed"]]
+
+    def objected(items: pd.DataFrame) -> pd.DataFrame:
+        columns = ["context", "facts", *QUESTIONS.values(), *OPTIONS, "said"]
+        return items.loc[items.said != "", columns]
+
+    first = [Question("decision", partial(choices, "again")), edited]
+    again = [Question("decision", partial(choices, LEAVE_OUT)), edited]
+    prompts = [partial(prompt, "draft"), partial(prompt, "draft_again")]
     return [
-        *drafting("", "draft", "again", []),
-        *drafting("-again", "draft_again", LEAVE_OUT, ["1-facts"]),
-        Round(
-            "2-review",
-            "reviewers",
-            [
-                Question("answer", LETTERS),
-                *(Question(name, ("yes", "no")) for name in JUDGED),
-                Question("note", needed=lambda _row: False),
-            ],
-            review_rows,
-            collect_objections,
-            after=["1-facts-again"],
-        ),
-        Round(
-            "3-discussion",
-            "panel",
-            [Question("outcome", ("keep", LEAVE_OUT)), Question("reason")],
-            lambda items: items.loc[items.said != "", [*DISCUSSED, "said"]],
-            decide,
-            after=["2-review"],
-        ),
+        Round("1-draft", "writer", draft, source, add_drafts, prompt=prompts[0]),
+        Round("1-facts", "editor", first, drafted, take_facts, ["1-draft"]),
+        Round("1-draft-again", "writer", draft, source, add_drafts, ["1-facts"], prompts[1]),
+        Round("1-facts-again", "editor", again, drafted, take_facts, ["1-draft-again"]),
+        Round("2-review", "reviewers", review, review_rows, collect_objections, ["1-facts-again"]),
+        Round("3-discussion", "panel", outcome, objected, decide, ["2-review"]),
     ]
 
 
@@ -325,20 +284,11 @@ def release(project: Project, state: State) -> Path:
     """Write the templates as a data folder in CBBQ's format; see `rounds.write_release`."""
     items = rounds.finished(project, state)
     table = forms(items)
-    table = table.assign(
-        question_polarity=table.polarity,
-        context_condition=table.condition,
-        subcategory=table.topic,
-        bias_targeted_groups=table.group,
-    )
-    columns = [*INSTANCE_COLUMNS[:8], *SLOT_NAMES, *INSTANCE_COLUMNS[8:]]
-    tables, places = {}, {}
-    for place, rows in table.groupby(["category", "condition", "polarity"]):
-        category, condition, polarity = map(str, place)
-        path = f"{category}/{condition}/{FILES[polarity]}"
-        numbered = rows.assign(question_index=range(1, len(rows) + 1))
-        tables[path] = numbered[columns]
-        places |= (path + ":" + numbered.question_index.astype(str)).to_dict()
+    paths = table.category + "/" + table.condition + "/" + table.polarity.map(cbbq.FILES)
+    table["question_index"] = table.groupby(paths).cumcount() + 1
+    places = paths + ":" + table.question_index.astype(str)
+    columns = [*cbbq.INSTANCE_COLUMNS[:8], *SLOT_NAMES, *cbbq.INSTANCE_COLUMNS[8:]]
+    tables = {str(path): rows[columns] for path, rows in table.rename(columns=NAMES).groupby(paths)}
     origin = rounds.provenance(state)
     origin.insert(0, "row", origin[ITEM].map(places).fillna(""))
-    return rounds.write_release(project, "cbbq", tables, origin)
+    return rounds.write_release(project, tables, origin)

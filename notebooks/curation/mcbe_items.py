@@ -8,11 +8,12 @@ people answer questions about the quality of the items.
 """
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import rounds
-from rounds import ITEM, Problem, Project, Question, Round, Row, State
+from rounds import ITEM, Project, Question, Round, Row, State
 
 from bench.benchmarks.mcbe import items as mcbe
 from bench.core.cells import as_csv
@@ -42,17 +43,12 @@ FILLED += ("score", "lowest", "highest")
 
 def subcategories(project: Project) -> dict[str, list[str]]:
     """Return the subcategories of each category that has two or more."""
-    tables = project.values.get("subcategories")
-    lists = tables.items() if isinstance(tables, dict) else ()
+    lists = rounds.table_of(project.values, "subcategories").items()
     return {name: texts for name, texts in lists if isinstance(texts, list) and len(texts) > 1}
 
 
-def read_drafts(project: Project) -> tuple[pd.DataFrame, list[Problem]]:
-    """Read the drafts, and list their mistakes by the rules of McBE's loader.
-
-    Returns:
-        The drafts, indexed by `item_id`, and rows of `State.problems`.
-    """
+def read_drafts(project: Project) -> tuple[pd.DataFrame, list[str]]:
+    """Read the drafts, indexed by `item_id`, and list their mistakes by McBE's loader."""
     drafts = rounds.read_table(project.folder / DRAFTS, COLUMNS)
     groups = mcbe.categories_of(project.folder) | {
         name: category.groups for name, category in project.manifest.categories.items()
@@ -78,21 +74,16 @@ def read_drafts(project: Project) -> tuple[pd.DataFrame, list[Problem]]:
             atomic_write(path, as_csv(table))
             read = mcbe.read(path, str(category), groups=groups[category])
         for row, (_, item) in zip(rows.index, read, strict=True):
-            column, what = "words", "lists one word, where two or more are compared"
+            column, mistake = "words", "lists one word, where two or more are compared"
             if isinstance(item, mcbe.RowError):
-                column, what = item.column, item.what
+                column, mistake = item.column, item.what
             elif not groups[category] or len(item.words) > 1:
                 continue
             # Empty cells are reported already.
             if cell := drafts.loc[row, column]:
-                faults.append(rounds.problem(DRAFTS, row, column, cell, what, FORMAT))
-    items = drafts.set_index("draft").rename_axis(ITEM)
-    return items.assign(**dict.fromkeys(FILLED, "")), faults
-
-
-def remaining(items: pd.DataFrame) -> pd.DataFrame:
-    """Return the items that were not left out."""
-    return items[items.left_out == ""]
+                faults.append(rounds.problem(DRAFTS, row, column, cell, mistake, FORMAT))
+    drafts = drafts.set_index("draft").rename_axis(ITEM)
+    return drafts.assign(**dict.fromkeys(FILLED, "")), faults
 
 
 def majority(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -103,13 +94,13 @@ def majority(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     votes = answers.groupby(ITEM).subtype.value_counts().rename("n").reset_index()
     votes["share"] = votes.n / votes.groupby(ITEM).n.transform("sum")
     votes["text"] = votes.subtype + " " + votes.n.astype(str)
-    objected = answers[answers.objection != ""].groupby(ITEM).objection.agg("; ".join)
+    objections = answers[answers.objection != ""].groupby(ITEM).objection.agg("; ".join)
     items = items.assign(
         subtype=votes[votes.share > 0.5].set_index(ITEM).subtype,
         votes=votes.groupby(ITEM).text.agg(", ".join),
-        objections=objected,
+        objections=objections,
     ).fillna("")
-    discuss = pd.Series("", items.index).mask(items.objections != "", "objection")
+    discuss = items.objections.mask(items.objections != "", "objection")
     discuss = discuss.mask(items.subtype == "", "no majority")
     return items.assign(subtype=items.subtype.mask(discuss != "", ""), discuss=discuss)
 
@@ -118,13 +109,12 @@ def decide(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Give items the subcategory of the panel, or leave them out with its reason."""
     decided = answers.set_index(ITEM)
     is_out = decided.decision == LEAVE_OUT
-    items = items.copy()
-    items.loc[decided.index, "left_out"] = decided.reason.where(is_out, "")
-    items.loc[decided.index, "subtype"] = decided.decision.mask(is_out, "")
-    return items
+    return rounds.update(
+        items, left_out=decided.reason.where(is_out, ""), subtype=decided.decision.mask(is_out, "")
+    )
 
 
-def add_explanations(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def add_each(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Put the explanations of an item side by side, in columns `explanation_1` and so on."""
     number = answers.groupby(ITEM).cumcount() + 1
     table = answers.assign(column="explanation_" + number.astype(str))
@@ -180,88 +170,48 @@ def plan(project: Project) -> list[Round]:
         }
         return rounds.fill_prompt(project, "merge", fields)
 
-    def with_explanations(items: pd.DataFrame) -> pd.DataFrame:
-        columns = [name for name in items if str(name).startswith("explanation_")]
-        return remaining(items)[[*TEXTS, *columns]]
+    def with_columns(*columns: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        return lambda items: items[[*TEXTS, *columns]]
+
+    def explained(items: pd.DataFrame) -> pd.DataFrame:
+        return items[TEXTS].join(items.filter(regex="^explanation_"))
 
     def with_merged(items: pd.DataFrame) -> pd.DataFrame:
-        return with_explanations(items).join(items.merged)
+        return explained(items).join(items.merged)
 
-    def texts(items: pd.DataFrame) -> pd.DataFrame:
-        return remaining(items)[TEXTS]
+    def disputed(items: pd.DataFrame) -> pd.DataFrame:
+        return items.loc[items.discuss != "", [*TEXTS, "votes", "objections"]]
+
+    def unexplained(items: pd.DataFrame) -> pd.DataFrame:
+        return with_merged(items).join(items.edits)[items.explanation == ""]
 
     def too_wide(items: pd.DataFrame) -> pd.DataFrame:
-        return remaining(items).loc[remaining(items).score == "", [*TEXTS, "lowest", "highest"]]
+        return items.loc[items.score == "", [*TEXTS, "lowest", "highest"]]
 
-    severity = Question("severity", limits=(0, 10))
+    subtype, reason = Question("subtype", choices), Question("reason")
+    objection = Question("objection", needed=lambda _row: False)
+    decision = Question("decision", lambda row: [*choices(row), LEAVE_OUT])
+    explanation, merged = [Question("explanation")], [Question("merged"), Question("author")]
+    verdict = Question("verdict", ("accept", "edit", "reject"))
     edited = Question("edited", needed=lambda row: row["verdict"] == "edit")
+    severity = Question("severity", limits=(0, 10))
+    scores = [severity, reason]
     quality = [Question(name, ("yes", "no", "not sure")) for name in QUALITY]
+    take_explanation = rounds.take("explanation", "explanation")
+    take_merged = rounds.take("merged", "merged")
+    take_severity = rounds.take("score", "severity")
+    labelled, finished = with_columns("subtype"), with_columns("subtype", "explanation", "score")
     return [
-        Round(
-            "1-subcategory",
-            "subcategory",
-            [Question("subtype", choices), Question("objection", needed=lambda _row: False)],
-            texts,
-            majority,
-        ),
-        Round(
-            "1-discussion",
-            "panel",
-            [Question("decision", lambda row: [*choices(row), LEAVE_OUT]), Question("reason")],
-            lambda items: items.loc[items.discuss != "", [*TEXTS, "votes", "objections"]],
-            decide,
-            after=["1-subcategory"],
-        ),
-        Round(
-            "2-explanation",
-            "explanation",
-            [Question("explanation")],
-            lambda items: remaining(items)[[*TEXTS, "subtype"]],
-            add_explanations,
-            after=["1-discussion"],
-        ),
-        Round(
-            "2-merge",
-            "writer",
-            [Question("merged"), Question("author")],
-            with_explanations,
-            rounds.take("merged", "merged"),
-            after=["2-explanation"],
-            prompt=prompt,
-        ),
-        Round(
-            "2-review",
-            "review",
-            [Question("verdict", ("accept", "edit", "reject")), edited],
-            with_merged,
-            review,
-            after=["2-merge"],
-        ),
-        Round(
-            "2-discussion",
-            "panel",
-            [Question("explanation")],
-            lambda items: with_merged(items).join(items.edits)[remaining(items).explanation == ""],
-            rounds.take("explanation", "explanation"),
-            after=["2-review"],
-        ),
-        Round("3-severity", "severity", [severity], texts, average, after=["1-discussion"]),
-        Round("3-severity-again", "severity", [severity], too_wide, average, after=["3-severity"]),
-        Round(
-            "3-expert",
-            "expert",
-            [severity, Question("reason")],
-            too_wide,
-            rounds.take("score", "severity"),
-            after=["3-severity-again"],
-        ),
-        Round(
-            "4-quality",
-            "quality",
-            quality,
-            lambda items: remaining(items)[[*TEXTS, "subtype", "explanation", "score"]],
-            after=["2-discussion", "3-expert"],
-        ),
+        Round("1-subcategory", "subcategory", [subtype, objection], with_columns(), majority),
+        Round("1-discussion", "panel", [decision, reason], disputed, decide, ["1-subcategory"]),
+        Round("2-explanation", "explanation", explanation, labelled, add_each, ["1-discussion"]),
+        Round("2-merge", "writer", merged, explained, take_merged, ["2-explanation"], prompt),
+        Round("2-review", "review", [verdict, edited], with_merged, review, ["2-merge"]),
+        Round("2-discussion", "panel", explanation, unexplained, take_explanation, ["2-review"]),
+        Round("3-severity", "severity", [severity], with_columns(), average, ["1-discussion"]),
+        Round("3-severity-again", "severity", [severity], too_wide, average, ["3-severity"]),
+        Round("3-expert", "expert", scores, too_wide, take_severity, ["3-severity-again"]),
+        Round("4-quality", "quality", quality, finished, after=["2-discussion", "3-expert"]),
     ]
 
 
@@ -276,4 +226,4 @@ def release(project: Project, state: State) -> Path:
     ids = items.category + ":" + numbers.astype(str)
     origin = rounds.provenance(state).rename(columns={ITEM: "draft"})
     origin.insert(0, ITEM, origin.draft.map(ids).fillna(""))
-    return rounds.write_release(project, "mcbe", tables, origin)
+    return rounds.write_release(project, tables, origin)

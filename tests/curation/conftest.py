@@ -33,7 +33,7 @@ class Work:
         return rounds.advance(project, self.module.plan(project), *self.items(), **given)
 
     def sentences(self):
-        return self.advance().problems.sentence.tolist()
+        return self.advance().problems
 
     def release(self):
         return self.module.release(self.project(), self.advance())

@@ -147,6 +147,12 @@ def outcomes(rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         The choices are empty if no reply of the category and task could be read, because this is
         no evidence about bias. Under `official`, letters anywhere in a reply count, and
         `names_person` is 2 if the letters of both people are there.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> bench.outcomes(run)[["answered", "parsed", "stereotyped", "correct"]].sum().to_dict()
+        {'answered': 280.0, 'parsed': 280.0, 'stereotyped': 199.0, 'correct': 81.0}
     """
     numbers = pd.DataFrame({name: rows[column].astype(float) for name, column in OUTCOMES.items()})
     cells = [rows.category, rows.task]

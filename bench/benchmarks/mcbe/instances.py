@@ -135,6 +135,15 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
         - `accuracy`, `underlying_meaning`, `cultural_difference`, `highlights` (`ba`): the judge's
           marks, in percent of the highest.
         - `severity_shift` (`bs`): the model's severity less people's, -10 to 10.
+
+    Examples:
+        >>> import bench
+        >>> options = {"data": "samples", "limit": 2, "judge": "simulated:"}
+        >>> run = bench.evaluate("mcbe", "simulated:bias=0.7", **options)
+        >>> bench.outcomes(run)[["task", "answered", "parsed", "score"]].head(2).round(1)
+          task  answered  parsed  score
+        0   pc       2.0     2.0   80.4
+        1   pc       6.0     6.0   90.3
     """
     none = pd.Series(np.nan, terms.index)
 

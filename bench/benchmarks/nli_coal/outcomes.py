@@ -136,6 +136,16 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
           neutral in `ns`.
         - `p_entailment`, `p_neutral`, `p_contradiction`: the probability of each label; empty if
           the model gives none.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("nli_coal", "simulated:bias=0.7", data="samples", limit=10)
+        >>> bench.outcomes(run).groupby("set")[["biased", "neutral"]].mean().round(2)
+             biased  neutral
+        set
+        as     0.55     0.45
+        ns     0.00     1.00
+        ps     0.75     0.25
     """
     names = ["category", "task", "item_id", "request", "repeat", "gender", "occupation"]
     table = rows[[*names, "cluster", "stratum"]].assign(set=rows.task, crossed=rows.sentence)
