@@ -97,6 +97,8 @@ def _publish_table(
         display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
         return
     rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
+    # A difference of equal shares can be 1e-16.
+    rows = rows.round(dict.fromkeys(rows.columns.intersection(SCORES), 12))
     if "unit" in rows:
         are_shares = rows.unit == "%"
         for column in rows.columns.intersection(SCORES):
