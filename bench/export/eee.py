@@ -83,6 +83,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     generation = {"max_tokens": asked["max_new_tokens"], **asked.get("generation", {})}
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: generation[name] for name in names if generation.get(name) is not None}
+    definitions = {card.metric: card.definition for card in get(run.benchmark).metrics.cards}
     for primary, row in primary_scores(run):
         uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
         if not math.isnan(row["ci_low"]):
@@ -93,6 +94,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
                 "method": f"bootstrap over {units}",
             }
         metric: dict[str, Any] = {
+            "evaluation_description": definitions.get(primary.metric, primary.title),
             "metric_id": f"{run.benchmark}.{primary.metric}",
             "metric_name": primary.title,
             "metric_unit": "proportion" if primary.share else "points",
