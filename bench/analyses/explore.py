@@ -49,8 +49,10 @@ def matching(answers: pd.DataFrame, contains: str = "", **values: Any) -> pd.Dat
         contains: a part of the prompt, the reply or the item's name.
         values: by column; "all" for any value.
     """
-    texts = answers.item_id + "\n" + answers.prompt + "\n" + answers.response
-    is_match = texts.str.contains(contains, case=False, regex=False)
+    is_match = pd.Series(True, answers.index)
+    if contains:
+        texts = answers.item_id + "\n" + answers.prompt + "\n" + answers.response
+        is_match = texts.str.contains(contains, case=False, regex=False)
     for name, value in values.items():
         if value != "all":
             is_match &= answers[name] == value

@@ -22,12 +22,17 @@ TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
 # A LaTeX table with more rows continues on the next page.
 MAX_ROWS_OF_A_PAGE = 40
+# Pandas takes half a minute for a quarter of a million rows.
+MAX_LATEX_ROWS = 1000
 # Above pandas' own limit, a LaTeX table silently lacks cells.
 MAX_CELLS = 2**31
 
 
 def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
-    """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits."""
+    """Write NAME.csv and NAME.parquet with full precision, and NAME.tex with three digits.
+
+    A table of more than `MAX_LATEX_ROWS` is no table of a paper, and gets no NAME.tex.
+    """
     with atomic_path(folder / f"{name}.csv") as draft:
         draft.write_text(to_csv(frame), "utf-8", newline="")
     with atomic_path(folder / f"{name}.parquet") as draft:
@@ -35,6 +40,9 @@ def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
         objects = frame.loc[:, frame.dtypes.map(pd.api.types.is_object_dtype)]
         mixed = {name: str for name in objects if len(set(map(type, frame[name]))) > 1}
         frame.astype(mixed).rename(columns=str).to_parquet(draft, index=False)
+    if len(frame) > MAX_LATEX_ROWS:
+        (folder / f"{name}.tex").unlink(missing_ok=True)
+        return
     long = ", longtable" if len(frame) > MAX_ROWS_OF_A_PAGE else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
     atomic_write(folder / f"{name}.tex", head + to_latex(frame, bool(long)))

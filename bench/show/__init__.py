@@ -63,8 +63,8 @@ def publish(
 ) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
-    We save a table as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
-    NAME.png, .svg and .pdf.
+    We save a table as NAME.csv and .parquet with all of its rows and digits, and up to 1,000 rows
+    as NAME.tex; a picture as NAME.png, .svg and .pdf.
 
     Args:
         item: a frame; a figure of matplotlib; or the axes or the grid that seaborn returns.
@@ -240,7 +240,8 @@ def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tup
     if not folder:
         return []
     place = Path(os.path.relpath(folder / _file_name(name))).as_posix()
-    return [(f"{place}.{kind}", text) for kind, text in kinds.items()]
+    files = {f"{place}.{kind}": text for kind, text in kinds.items()}
+    return [(file, text) for file, text in files.items() if Path(file).is_file()]
 
 
 def _html(macro: str, *values: Any) -> str:

@@ -39,6 +39,11 @@ def test_a_table_as_csv_is_harmless_and_comes_back_without_loss(rows):
     assert all(not text.startswith(RISKY) or NUMBER.fullmatch(text) for text in shown)
 
 
+def test_a_table_that_is_too_long_for_a_paper_has_no_latex(tmp_path):
+    export.write_table(pd.DataFrame({"n": range(export.MAX_LATEX_ROWS + 1)}), tmp_path, "long")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.csv", "long.parquet"]
+
+
 def test_the_files_of_a_table(tmp_path):
     frame = pd.DataFrame({"model": ["=HYPERLINK(1)", "\\input{/etc}%^^41"], "score": [-0.5, None]})
     export.write_table(frame, tmp_path, "scores")
