@@ -27,9 +27,13 @@ def preload(modules: Sequence[str]) -> None:
 
 def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Start a process that calls `target`, and ends when this process ends."""
-    context: Any = multiprocessing.get_context(METHOD)
-    if METHOD == "forkserver":
-        _start_server()
+    method = METHOD
+    if method == "forkserver":
+        try:
+            _start_server()
+        except OSError:  # for example, a $TMPDIR that is too long for a socket
+            method = "spawn"
+    context: Any = multiprocessing.get_context(method)
     process: BaseProcess = context.Process(
         target=_begin, args=(dict(os.environ), target, *arguments)
     )
