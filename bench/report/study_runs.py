@@ -127,8 +127,11 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
         by_model.setdefault(cell.model.folder, []).append(cell)
     # Simulated respondents and files first.
     models = sorted(by_model.values(), key=lambda own: not backend_of(own[0].model.model).is_free)
-    is_local = any("batch_tokens" in backend_of(model.model).takes for model in plan.models)
-    processes.preload([__name__, *(["bench.scorers.local.load"] if is_local else [])])
+    # The copy of a process that looked for an accelerator cannot use it. So processes share torch
+    # only if all local models are tiny ones, which never use one.
+    local = [m.model for m in plan.models if "batch_tokens" in backend_of(m.model).takes]
+    is_tiny = bool(local) and all(model.startswith("tiny:") for model in local)
+    processes.preload([__name__, *(["bench.scorers.local.load"] if is_tiny else [])])
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(models), "asking", "models") as bar,
