@@ -16,7 +16,7 @@ from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import other_scorer
+from bench.run.run_json import has_endpoint, is_answered, other_scorer
 from bench.scorers.base import Answer, Model, checked, digest, is_broken
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -52,15 +52,12 @@ def execute_requests(
 ) -> None:
     """Ask the requests without an answer; `refusal` is a reason not to write into the folder."""
     folder = plan.folder
-    # We repeat requests if an endpoint's answer came back broken.
-    is_endpoint = any("url" in (metadata[role] or {}) for role in ROLES)
-    if records.is_complete(folder):
-        errors = records.read(folder, prompts=False).error if is_endpoint else ()
-        if refusal or not any(map(is_broken, errors)):
-            return
+    if is_answered(folder, metadata) or (refusal and records.is_complete(folder)):
+        return
     if refusal:
         raise BadInput(refusal)
     rows = records.reopen(folder)
+    is_endpoint = has_endpoint(metadata)
     broken = rows.error.map(lambda error: is_endpoint and is_broken(error)).astype(bool)
     if broken.any():
         say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")

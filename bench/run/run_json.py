@@ -17,7 +17,7 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import Model
+from bench.scorers.base import Model, is_broken
 from bench.scorers.local import hub
 from bench.scorers.names import short_name
 from bench.tasks import prompts
@@ -84,10 +84,23 @@ def is_finished(plan: Plan, metadata: Mapping[str, Any], partial: bool) -> bool:
     """Return whether a run is complete and undamaged, so that we can open it without its items."""
     is_skipping = metadata["left_out"] and not partial
     has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
-    if is_skipping or has_new_judge or not records.is_complete(plan.folder):
+    if is_skipping or has_new_judge or not is_answered(plan.folder, metadata):
         return False
-    is_endpoint = any("url" in (metadata[role] or {}) for role in ("model", "judge"))
-    return not is_endpoint and records.are_items_undamaged(plan.folder)
+    return records.are_items_undamaged(plan.folder)
+
+
+def is_answered(folder: Path, metadata: Mapping[str, Any]) -> bool:
+    """Return whether every request has an answer that we do not ask again."""
+    if not records.is_complete(folder):
+        return False
+    return not has_endpoint(metadata) or not any(
+        map(is_broken, records.read(folder, prompts=False).error)
+    )
+
+
+def has_endpoint(metadata: Mapping[str, Any]) -> bool:
+    """Return whether an endpoint answers; we ask it again if its answer came back broken."""
+    return any("url" in (metadata[role] or {}) for role in ("model", "judge"))
 
 
 def _equivalent(metadata: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
