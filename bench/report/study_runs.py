@@ -130,7 +130,7 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     # The copy of a process that looked for an accelerator cannot use it. So processes share torch
     # only if all local models are tiny ones, which never use one.
     local = [m.model for m in plan.models if "batch_tokens" in backend_of(m.model).takes]
-    is_tiny = bool(local) and all(model.startswith("tiny:") for model in local)
+    is_tiny = bool(local) and all(split_kind(model)[0] == "tiny" for model in local)
     processes.preload([__name__, *(["bench.scorers.local.load"] if is_tiny else [])])
     with (
         processes.waiting(jobs, processes.end) as pool,

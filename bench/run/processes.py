@@ -18,6 +18,8 @@ from bench.core.process import open_streams
 # On Linux, new processes are copies of a server that imports modules once; see `preload`. The
 # libraries of other systems do not survive such a copy.
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
+# While a thread starts the server, it changes the environment, which other threads must not copy.
+STARTING = threading.Lock()
 
 
 def preload(modules: Sequence[str]) -> None:
@@ -28,15 +30,15 @@ def preload(modules: Sequence[str]) -> None:
 def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Start a process that calls `target`, and ends when this process ends."""
     method = METHOD
-    if method == "forkserver":
-        try:
-            _start_server()
-        except OSError:  # for example, a $TMPDIR that is too long for a socket
-            method = "spawn"
+    with STARTING:
+        if method == "forkserver":
+            try:
+                _start_server()
+            except OSError:  # for example, a $TMPDIR that is too long for a socket
+                method = "spawn"
+        environment = dict(os.environ)
     context: Any = multiprocessing.get_context(method)
-    process: BaseProcess = context.Process(
-        target=_begin, args=(dict(os.environ), target, *arguments)
-    )
+    process: BaseProcess = context.Process(target=_begin, args=(environment, target, *arguments))
     process.start()
     return process
 
@@ -48,8 +50,9 @@ def _start_server() -> None:
     try:
         forkserver.ensure_running()
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def end() -> None:
