@@ -158,8 +158,10 @@ def _each(
         yield _share(name, task, ratio, baseline, needs, undefined)
 
 
-def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "CbbqScoring":
-    """Prepare the scores of a run.
+def scoring(
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
+) -> "CbbqScoring":
+    """Prepare the scores of a run; no score is over the tasks `common`.
 
     `robust` reads answers with care, takes the polarity from the template's file and the
     stereotyped option from the text. `paper` does the same with the polarity column as released.

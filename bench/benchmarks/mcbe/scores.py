@@ -52,10 +52,7 @@ BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
 
 
 def scoring(
-    records: pd.DataFrame,
-    items: pd.DataFrame,
-    preset: str,
-    common: Sequence[str] = COMMON,
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
 ) -> "McbeScoring":
     """Prepare the scores of a run.
 
@@ -64,7 +61,7 @@ def scoring(
     `paper` has the paper's decay and weights, and the mean of the repeats' scores.
 
     Args:
-        common: the tasks of `score_common`.
+        common: the tasks of `score_common`; default: `COMMON`.
     """
     known = values(records, items, preset)
     return McbeScoring(known, records, items, preset, common)
@@ -82,10 +79,10 @@ class McbeScoring(Averages):
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
-        common: Sequence[str] = COMMON,
+        common: Sequence[str] = (),
     ) -> None:
         super().__init__(known, list(dict.fromkeys(items.category)), preset)
-        self.items, self.records, self.common = items, records, tuple(common)
+        self.items, self.records, self.common = items, records, tuple(common or COMMON)
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         for category in [*self.categories, ALL]:

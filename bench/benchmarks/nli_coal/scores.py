@@ -113,8 +113,10 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
     )
 
 
-def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScoring":
-    """Prepare the scores of a run; presets agree, as CoAL has no quirk."""
+def scoring(
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
+) -> "NliScoring":
+    """Prepare the scores of a run; presets agree, as CoAL has no quirk, and tasks have no mean."""
     rows = answers(records, items)
     return NliScoring(
         rows,
