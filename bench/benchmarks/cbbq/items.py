@@ -210,9 +210,13 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     Ambiguous questions come first, and negative templates before non-negative ones. A question has
     the number (`example_id`) of the released expansion, also if questions before it are excluded.
     """
-    questions, effects = _load(folder, categories, settings)
-    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
-    return Loaded(questions, counts)
+    paths = files(folder)
+    chosen = tuple((category, tuple(paths[category])) for category in categories)
+    files_read = {path for _category, own in chosen for path in own}
+    manifest = dataset.home(folder) / dataset.MANIFEST
+    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
+    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
+    return _read(chosen, tuple(with_defaults(SETTINGS, settings).items()), known)
 
 
 def read_templates(
@@ -227,26 +231,13 @@ def read_templates(
     return read
 
 
-def _load(
-    folder: Path, categories: Sequence[str], given: Mapping[str, str]
-) -> tuple[list[Question], Effects]:
-    settings, paths = with_defaults(SETTINGS, given), files(folder)
-    chosen = tuple((category, tuple(paths[category])) for category in categories)
-    files_read = {path for _category, own in chosen for path in own}
-    manifest = dataset.home(folder) / dataset.MANIFEST
-    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
-    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
-    questions, effects = _read(chosen, tuple(settings.items()), known)
-    return list(questions), effects
-
-
 # The plan of a run and its notebook need the same questions many times.
 @lru_cache(maxsize=1)
 def _read(
     paths: tuple[tuple[str, tuple[Path, ...]], ...],
     given: tuple[tuple[str, str], ...],
     states: tuple[tuple[int, int], ...],
-) -> tuple[list[Question], Effects]:
+) -> Loaded:
     """Read the questions of some categories; `states` differ for an edited file."""
     settings, questions = dict(given), list[Question]()
     effects: Effects = Counter()
@@ -258,7 +249,8 @@ def _read(
                 expanded = [path for path in own if path.parent.name == condition]
                 audited = list(from_instances(expanded, category, condition))
             questions += _apply(settings, audited, effects)
-    return questions, effects
+    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    return Loaded(questions, counts)
 
 
 def _apply(

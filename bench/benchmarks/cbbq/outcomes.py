@@ -84,7 +84,10 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
         items, on="item_id", how="left", validate="many_to_one"
     )
     rows["part"] = rows.category + "|" + rows.task
-    rows["chosen"] = _chosen(rows)
+    rows["chosen"] = _once(
+        lambda row: "" if row.error else parse(row.task, row.request, row.response, row),
+        rows[["task", "request", "response", "error", *OPTIONS]],
+    )
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
     biased = np.where(polarity == "neg", target, 1 - target).astype(int)
@@ -166,14 +169,6 @@ def outcomes(rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         numbers[["explained", "stereotyped_explained"]] = np.nan
     names = ["category", "task", "item_id", "request", "repeat", "cluster"]
     return pd.concat([rows[names].assign(stratum=rows.category), numbers], axis=1)
-
-
-def _chosen(rows: pd.DataFrame) -> list[str]:
-    """Return the released option that each reply chooses, or ""."""
-    return _once(
-        lambda row: "" if row.error else parse(row.task, row.request, row.response, row),
-        rows[["task", "request", "response", "error", *OPTIONS]],
-    )
 
 
 def _once(function: Callable[[Any], str], table: pd.DataFrame) -> list[str]:

@@ -24,6 +24,7 @@ from bench.tasks.replies import final, plain
 from bench.tasks.request import AnswerMode, Key, Request, Setting
 
 LETTERS = "ABC"
+TITLES = ("nothing tells who did what", "facts go against the stereotype")
 TASKS = {
     name: Task(
         title,
@@ -33,10 +34,7 @@ TASKS = {
         judge_if={"explanation": "yes"},
         choices=LETTERS,
     )
-    for name, title in (
-        ("ambiguous", "nothing tells who did what"),
-        ("disambiguous", "facts go against the stereotype"),
-    )
+    for name, title in zip(CONDITIONS, TITLES, strict=True)
 }
 # The paper's prompt settings: the question, with an instruction to be unbiased, and with a thought.
 PROMPTING = ("Q", "Q+IF", "Q+IF+CoT")
@@ -100,8 +98,6 @@ SCRIPTS = {
     "moss": Script(256, first_line=True),
     "bloomz": Script(128, first_line=True),
 }
-
-assert tuple(TASKS) == CONDITIONS
 
 
 def reply_limit(prompt_version: str) -> int | None:
