@@ -258,9 +258,8 @@ def _apply(
 ) -> Iterator[Question]:
     """Yield the questions of a category and condition under the settings, and count the effects."""
     labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    if len({question.label_column for question, _ in audited}) > 1:
-        for question, _ in audited:
-            labels_of[question.text].add(question.label_column)
+    for question, _ in audited:
+        labels_of[question.text].add(question.label_column)
     by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
     sources = ("column", "file's name") if by_column else ("file's name", "column")
     polarity_effect = (
@@ -270,7 +269,7 @@ def _apply(
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
         # If the same question has two labels, one of these has to be wrong.
-        if labels_of and not reason and len(labels_of[question.text]) > 1:
+        if not reason and len(labels_of[question.text]) > 1:
             question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
         trusted = question.label
         polarity = question.polarity_column if by_column else question.polarity
@@ -319,16 +318,10 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
         label, reason = checks[name][texts.swapped]
         question = Question(
             **shared[name],
-            example_id=texts.example_id,
-            context=texts.context,
-            ans0=texts.ans0,
-            ans1=texts.ans1,
+            **texts._asdict(),
             label=label,
             label_audited=label,
             target_name=texts.name2 if slots[name] else texts.name1,
-            name1=texts.name1,
-            name2=texts.name2,
-            swapped=texts.swapped,
         )
         yield question, reason
 

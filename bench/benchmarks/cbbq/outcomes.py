@@ -1,6 +1,7 @@
 """CBBQ's answers, one row per choice, with the columns that scores add up."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     # Many replies are equal, and we read each of them once.
     columns = ["task", "request", "response", "error", *OPTIONS]
     groups = rows.groupby(columns, sort=False, dropna=False)
-    replies = groups.head(1)[columns].itertuples()
+    replies: Any = groups.head(1)[columns].itertuples()
     read = ["" if one.error else parse(one.task, one.request, one.response, one) for one in replies]
     rows["chosen"] = np.array(read, dtype=object)[groups.ngroup()]
     polarity = rows.polarity if preset == "robust" else rows.polarity_column

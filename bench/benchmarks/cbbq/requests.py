@@ -286,11 +286,11 @@ def _templates(prompts: PromptSet, task: str, prompting: str, explained: bool) -
     Raises:
         BadInput: the prompt set has no prompt for these settings.
     """
-    chosen = prompts.tables.get(prompts.variant) or prompts.tables.get(f"{prompts.variant}-{task}")
-    if isinstance(chosen, Mapping) and "prompt" in chosen and prompts.variant not in PROMPTING:
+    names = (prompts.variant, f"{prompts.variant}-{task}")
+    name = next((name for name in names if "prompt" in prompts.tables.get(name, ())), "")
+    if name and prompts.variant not in PROMPTING:
         # One of a list of prompt sets, such as the released ones, each with one prompt setting.
-        name = prompts.variant if prompts.variant in prompts.tables else f"{prompts.variant}-{task}"
-        asks = PROMPTING[bool(chosen.get("unbiased_instruction"))]
+        asks = PROMPTING[bool(prompts.tables[name].get("unbiased_instruction"))]
         if explained or prompting not in ("Q", asks):
             more = " with an explanation" if explained else ""
             raise BadInput(
