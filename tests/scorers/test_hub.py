@@ -9,7 +9,7 @@ from transformers import LlamaForCausalLM
 
 from bench import run
 from bench.scorers import load
-from tests.helpers.checkpoints import characters, codes, save
+from tests.helpers.checkpoints import characters, save
 
 CODER = characters("[CLS] $A", chat=True)
 TEXTS = ["she is a doctor", "he is a nurse"]
@@ -98,16 +98,12 @@ def test_a_part_of_a_snapshot_is_not_used_without_a_network(hub, main, monkeypat
 
 @pytest.fixture
 def network(llama):
-    """An adapter of `acme/tiny` that was trained for ten steps."""
+    """A random adapter of `acme/tiny`."""
     peft = pytest.importorskip("peft")
-    options = peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    torch.manual_seed(0)
+    given = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM", "lora_alpha": 64}
+    options = peft.LoraConfig(init_lora_weights=False, **given)
     network = peft.get_peft_model(LlamaForCausalLM.from_pretrained(llama), options)
-    ids = torch.tensor([codes(TEXTS[0])])
-    optimizer = torch.optim.AdamW(network.parameters(), lr=0.05)
-    for _ in range(10):
-        network(ids, labels=ids).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
     network.peft_config["default"].base_model_name_or_path = "acme/tiny"
     return network
 
