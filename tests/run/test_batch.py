@@ -11,6 +11,7 @@ from bench.config import RunConfig
 from bench.report import study
 from bench.run import batch, evaluate
 from tests.helpers.answering import said, unable
+from tests.helpers.cases import json_lines
 from tests.helpers.recorded import command
 
 NAME = "some-model"
@@ -130,7 +131,7 @@ def test_the_command_says_what_is_next(monkeypatch, capsys):
 
 
 # Status, body, and the error and the response on record; failures are asked again.
-RESULTS = lines_of(Path(__file__).with_name("results.jsonl"))
+RESULTS = json_lines(__file__, "results.jsonl")
 
 
 def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_again():

@@ -17,6 +17,7 @@ from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.endpoint import client
 from tests.helpers.answering import fault, prompt, request, said
+from tests.helpers.cases import json_lines
 
 SECRET = "sk-planted-0123456789"
 ONE_TASK = {"tasks": ["ambiguous"], "categories": ["gender"], "limit": 12}
@@ -88,17 +89,12 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
     assert server.seen[-1]["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-def table(name):
-    """Read replies of servers, and what becomes of them."""
-    return list(map(json.loads, Path(__file__).with_name(name).read_text("utf-8").splitlines()))
-
-
 def reply(case):
     return case["status"], case.get("headers", {}), case["body"]
 
 
 def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve):
-    cases = table("replies.jsonl")
+    cases = json_lines(__file__, "replies.jsonl")
     server = serve(lambda asked: reply(cases[int(prompt(asked))]))
     answers = load(server.model).answer([request(str(k)) for k in range(len(cases))])
     for case, answer in zip(cases, answers, strict=True):
@@ -108,7 +104,7 @@ def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve):
     assert len(server.seen) == len(cases), "a refusal is final"
 
 
-@pytest.mark.parametrize("case", table("again.jsonl"))
+@pytest.mark.parametrize("case", json_lines(__file__, "again.jsonl"))
 def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(serve, waits, case):
     server = serve(lambda asked: reply(case) if len(server.seen) < 3 else said("It is C."))
     (answer,) = load(server.model).answer([request()])
@@ -120,7 +116,7 @@ LONG = json.dumps(said("A" + " " * 5000)[2]).encode()
 BODIES = {"LONG": LONG, "LONG, packed": gzip.compress(LONG)}
 
 
-@pytest.mark.parametrize("case", table("broken.jsonl"))
+@pytest.mark.parametrize("case", json_lines(__file__, "broken.jsonl"))
 def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     serve, monkeypatch, case
 ):
@@ -234,7 +230,7 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("case", [*table("refusals.jsonl"), *DEEP])
+@pytest.mark.parametrize("case", [*json_lines(__file__, "refusals.jsonl"), *DEEP])
 def test_other_errors_name_the_status_and_the_servers_reason(serve, monkeypatch, case):
     monkeypatch.setattr(client, "TRIES", 2)
     server = serve(lambda asked: reply(case))

@@ -9,6 +9,7 @@ from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
 from tests.helpers.answering import fault, prompt, replied, request, said
+from tests.helpers.cases import json_lines
 
 
 def likelihood(before, token):
@@ -132,37 +133,23 @@ def test_letters_are_as_likely_as_the_server_says(serve, most):
         assert answer.logprobs == (pytest.approx(wanted) if known else None)
 
 
-def choose_letter(serve, reply):
-    """Have a server that reports letters to a probe answer a question with these tokens."""
-    reply = first_token(reply) if isinstance(reply, dict) else reply
-    plain = first_token({"10": -0.1, "11": -3.0})
+@pytest.mark.parametrize("case", json_lines(__file__, "letters.jsonl"))
+def test_first_tokens_are_probabilities_of_letters_or_an_error(serve, case):
+    known = case.get("probabilities", {})
+    reply = first_token(case.get("logprobs") or {t: math.log(p) for t, p in known.items()})
+    choice = reply[2]["choices"][0]
+    choice["message"] = case.get("message", choice["message"])
+    choice["logprobs"]["content"] *= case.get("tokens", 1)
 
     def behave(asked):
         if "top_logprobs" not in asked:
             return said("10")
-        return reply if prompt(asked) == "who?" else plain
+        return reply if prompt(asked) == "who?" else first_token({"10": -0.1, "11": -3.0})
 
-    scorer = load(serve(behave).model)
-    return scorer.answer([question("who?")])[0]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "letter", "sums"),
-    [
-        # Probabilities are added: ln(0.2 + 0.3) for B.
-        ({"A": 0.4, "B": 0.2, " B": 0.3, "C": 0.1}, "B", (0.4, 0.5, 0.1)),
-        ({" A": 0.5, "The": 0.2, "B": 0.01, " B": 0.2, " C": 0.02}, "A", (0.5, 0.21, 0.02)),
-        ({"▁A": 0.3, "ĠA": 0.2, "Ｂ": 0.1, "B": 0.1, "\nC": 0.1}, "A", (0.5, 0.2, 0.1)),
-        # A missing letter is at most as likely as the least likely token.
-        ({"B": 0.6, "The": 0.2, "A": 0.1, "x": 0.05}, "B", (0.1, 0.6, 0.05)),
-    ],
-)
-def test_a_letter_is_summed_over_its_spellings_and_bounded_if_it_is_missing(
-    serve, tokens, letter, sums
-):
-    answer = choose_letter(serve, {token: math.log(p) for token, p in tokens.items()})
-    assert answer.response == letter
-    np.testing.assert_allclose(np.exp(answer.logprobs), sums)
+    (answer,) = load(serve(behave).model).answer([question("who?")])
+    assert answer.response == case["response"]
+    assert case["error"] in answer.error
+    assert answer.logprobs == (case["read"] and pytest.approx(np.log(case["read"]).tolist()))
 
 
 def test_a_run_reports_how_many_letters_are_bounded(serve, capsys):
@@ -170,51 +157,6 @@ def test_a_run_reports_how_many_letters_are_bounded(serve, capsys):
     rows = evaluate("cbbq", model, "ambiguous", read="letters").records
     message = f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound"
     assert message in capsys.readouterr().err
-
-
-TAIL = {"A": -14.0, "B": -15.0, "C": -16.0}
-THINKS = "the model thinks first, so its first token is no letter"
-NO_NUMBER = "a log-probability that is not a number of at most 0"
-TWO_TOKENS = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
-TWO_TOKENS[2]["choices"][0]["logprobs"]["content"] *= 2
-
-
-def thinking(**message):
-    """Reply with a thought apart from the content."""
-    reply = first_token({"嗯": -0.5, **TAIL})
-    reply[2]["choices"][0]["message"] = message
-    return reply
-
-
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        *(
-            ({"A": -0.3, "B": value, "C": -2.0}, NO_NUMBER)
-            for value in (None, 0.5, "x", 10**400, math.nan, -math.inf)
-        ),
-        (TWO_TOKENS, "the log-probabilities of 2 tokens of a reply of 1"),
-        (dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0), "26 likeliest tokens in place of 20"),
-        # A letter that is not reported could be the likeliest.
-        ({"The": -0.1, "It": -3.0, "A": -7.0}, "B, C is not among the likeliest first tokens"),
-        (
-            {"The": -0.1, "It": -3.0},
-            "no option is among the likeliest first tokens of the reply, which is 'The'",
-        ),
-        # Letters in the tail of a thought are no answer.
-        *(
-            ({token: -0.01, **TAIL}, THINKS)
-            for token in ("<think>", "<|channel|>", "[THINK]", "</think>")
-        ),
-        (thinking(content=None, reasoning_content="嗯"), THINKS),
-        (thinking(content="", reasoning="嗯"), THINKS),
-        (thinking(content="\n", reasoning_details="嗯"), THINKS),
-    ],
-)
-def test_probabilities_that_are_no_answer_are_an_error(serve, reply, error):
-    answer = choose_letter(serve, reply)
-    assert error in answer.error
-    assert (answer.response, answer.logprobs) == ("", None)
 
 
 @pytest.mark.parametrize("field", ["prompt_logprobs", "echo"])
@@ -239,7 +181,9 @@ def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(
 )
 def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve, message):
     def behave(asked):
-        return first_token({"嗯": -0.5, **TAIL}) if "top_logprobs" in asked else replied(message)
+        return (
+            first_token({"嗯": -0.5, "A": -14.0}) if "top_logprobs" in asked else replied(message)
+        )
 
     scorer = load(serve(behave).model)
     assert scorer.answer_modes == ("text",)
