@@ -107,11 +107,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def said(text, reason="stop", usage=(0, 0), **more):
-    return replied({"role": "assistant", "content": text}, reason, usage, **more)
-
-
-def replied(message, reason="stop", usage=(0, 0), **more):
-    """A reply with a message of its own form."""
+    message = {"role": "assistant", "content": text}
     choice = {"index": 0, "finish_reason": reason, "message": message, **more}
     counts = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
     return 200, {}, {"object": "chat.completion", "choices": [choice], "usage": counts}

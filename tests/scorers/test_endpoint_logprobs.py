@@ -8,7 +8,7 @@ import pytest
 from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
-from tests.helpers.answering import fault, prompt, replied, request, said
+from tests.helpers.answering import fault, prompt, request, said
 from tests.helpers.cases import json_lines
 
 
@@ -180,12 +180,9 @@ def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(
     ],
 )
 def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve, message):
-    def behave(asked):
-        return (
-            first_token({"嗯": -0.5, "A": -14.0}) if "top_logprobs" in asked else replied(message)
-        )
-
-    scorer = load(serve(behave).model)
+    first, reply = first_token({"嗯": -0.5, "A": -14.0}), said("", message=message)
+    server = serve(lambda asked: first if "top_logprobs" in asked else reply)
+    scorer = load(server.model)
     assert scorer.answer_modes == ("text",)
     assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
 

@@ -76,11 +76,10 @@ def echoing():
 @pytest.fixture
 def bench(tmp_path):
     """The command with planted secrets, and home and caches under the test's own folder."""
-    for name in FOLDERS:
-        (tmp_path / name).mkdir()
+    (tmp_path / "home").mkdir()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("BENCH_")},
-        **{name: str(tmp_path / name) for name in FOLDERS},
+        **dict.fromkeys(FOLDERS, str(tmp_path / "home")),
         **SECRETS,
         "MPLCONFIGDIR": matplotlib.get_configdir(),  # its list of fonts takes long to make anew
         "NO_PROXY": "127.0.0.1",
