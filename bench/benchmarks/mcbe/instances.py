@@ -45,13 +45,10 @@ class Values(NamedTuple):
             and `MEASURE bottom` of each measure.
         printed: by category, task and repeat the `score` and how many answers it `stops` at; None
             unless the preset is `official`.
-        by_repeat: whether a score is the mean of the scores of each repeat, as in the paper, or a
-            score of all answers together. This makes a difference if some answers are unreadable.
     """
 
     terms: pd.DataFrame
     printed: pd.DataFrame | None = None
-    by_repeat: bool = False
 
 
 def decay(variance: Any, rate: float) -> Any:
@@ -85,7 +82,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
         }
         parts.append(pd.DataFrame(columns, own.index, dtype=float))
     table = units[KEYS].join(pd.concat(parts).fillna(0.0)).reset_index(drop=True)
-    return Values(table, pd.concat(printed).sort_index() if printed else None, preset == "paper")
+    return Values(table, pd.concat(printed).sort_index() if printed else None)
 
 
 def _officially(
