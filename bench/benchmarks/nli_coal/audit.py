@@ -6,7 +6,6 @@ The word lists and the numbers of the release are in known_words.toml.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import combinations, permutations, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from bench.benchmarks.nli_coal.frames import (
     match_of,
 )
 from bench.benchmarks.nli_coal.items import english_words, known_words
-from bench.benchmarks.nli_coal.language_pack import PACK, Pack, read_pack
+from bench.benchmarks.nli_coal.language_pack import Pack
 from bench.core.errors import BadInput, plain
 from bench.data import audit
 from bench.data.readers import read_json_lines
@@ -82,17 +81,12 @@ def refused(root: Path, error: Exception | str) -> pd.DataFrame:
 
 
 def _places(root: Path) -> Iterator[Place]:
-    for folder in [*sorted(root.glob("*_v*")), root]:
-        language, mark, _ = folder.name.partition("_v")
-        if not mark or not folder.is_dir():
-            continue
-        with suppress(BadInput):  # the loader reports it
-            if (folder / PACK).is_dir():
-                pack = read_pack(folder / PACK)
-                yield Place(folder, root, language, pack.terms, pack.match)
-                continue
-        if language in RELEASED_TERMS:
-            yield Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
+    for language, folder in nli_coal.places(root):
+        try:
+            yield Place(folder, root, language, *nli_coal.gender_terms(folder, language))
+        except BadInput:  # a wrong pack, which the loader reports
+            if language in RELEASED_TERMS:
+                yield Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
 
 
 def _lines(path: Path, place: Place) -> pd.DataFrame:

@@ -156,12 +156,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
     gender words. `folder` may be the one of a language.
     """
     found: dict[str, list[Path]] = {}
-    for place in [*sorted(folder.glob("*_v*")), folder]:
-        language, mark, _ = place.name.partition("_v")
-        # The language becomes a part of names of folders and files.
-        known = language in CATEGORIES or (is_language(language) and (place / PACK).is_dir())
-        if not mark or not known:
-            continue
+    for language, place in places(folder):
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
         if paths:
             lists = sorted(place.glob(OCCUPATION_LIST.format(language=language)))
@@ -169,6 +164,24 @@ def files(folder: Path) -> dict[str, list[Path]]:
             found[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
     released = [language for language in CATEGORIES if language in found]
     return {language: found[language] for language in dict.fromkeys([*released, *found])}
+
+
+def places(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each language with its folder; `folder` may be the one of a language."""
+    for place in [*sorted(folder.glob("*_v*")), folder]:
+        language, mark, _ = place.name.partition("_v")
+        # The language becomes a part of names of folders and files.
+        own = is_language(language) and (place / PACK).is_dir()
+        if mark and place.is_dir() and (language in CATEGORIES or own):
+            yield language, place
+
+
+def gender_terms(place: Path, language: str) -> tuple[Terms, Match]:
+    """Return the gender words of a language, and how to find them, by its pack if it has one."""
+    if (place / PACK).is_dir():
+        pack = read_pack(place / PACK)
+        return pack.terms, pack.match
+    return RELEASED_TERMS[language], match_of(language)
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
@@ -242,10 +255,7 @@ def _read(
     path: Path, language: str, name: str, seen: set[int], settings: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
     """Read the pairs of a file, each with its anomaly, and add its ids to `seen`."""
-    terms, match = RELEASED_TERMS.get(language, {}), match_of(language)
-    if (path.parents[2] / PACK).is_dir():
-        pack = read_pack(path.parents[2] / PACK)
-        terms, match = pack.terms, pack.match
+    terms, match = gender_terms(path.parents[2], language)
     before = len(seen)
     for line, fields in read_json_lines(path):
         place = f"{path}, line {line}"
