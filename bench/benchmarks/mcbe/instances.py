@@ -187,10 +187,10 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
     read = cache(lambda reply, labels: label(final(reply), labels))
     chosen = pd.Series(list(map(read, given, items.labels.map(tuple))), items.index)
     known, right = chosen != "", 100.0 * (chosen == items.subtype)
+    terms = _bounded(right, known, 0.0, 100.0)
     # Equation 4: an answer that names no label, or several, is wrong.
-    terms: Terms = {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
-    terms["score_substring"] = official.substring(items, given), 1.0
-    return terms | _bounds(right, known, 0.0, 100.0)
+    terms |= {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
+    return terms | {"score_substring": (official.substring(items, given), 1.0)}
 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
@@ -287,9 +287,6 @@ def _decayed(numbers: pd.Series, rate: float) -> tuple[pd.Series, pd.Series]:
 
 def _bounded(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
     """Return a score, and the least and the most that it could have been."""
-    return {"score": (score, known), **_bounds(score, known, low, high)}
-
-
-def _bounds(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
     ends = zip(BOUNDS, (low, high), strict=True)
-    return {name: (score.where(known, end), 1.0) for name, end in ends}
+    bounds = {name: (score.where(known, end), 1.0) for name, end in ends}
+    return {"score": (score, known), **bounds}

@@ -260,6 +260,8 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
     Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
     each split, by the `BuildOptions` that are given.
     """
+    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+
     out, options = Path(out), BuildOptions.of(given)
     seed, design, compat = options.seed, options.design, options.compat
     packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
@@ -293,7 +295,33 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
         "seed": "" if seed is None else seed,
         "compat": compat,
     }
-    return _write(packs, sets, out, recorded)
+    released = released_ids("nli_coal")
+    written = []
+    for name, rows in sets:
+        path = out / name
+        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in rows]
+        atomic_write(path, "".join(lines))
+        known = released.get(name.as_posix(), "")
+        written.append(WrittenFile(path, len(lines), git_blob_id(path), known))
+    for pack in packs:
+        write_pack(pack, out / _folder(pack) / PACK)
+    equal = sum(file.as_released for file in written)
+    manifest: dict[str, object] = {
+        name: ", ".join(dict.fromkeys(getattr(pack, name) for pack in packs))
+        for name in ("name", "version", "licence", "language")
+    }
+    note = f"built from language packs; {equal} of {len(written)} files equal the release"
+    manifest |= {"note": note, "build": recorded}
+    # Languages that the release does not have are named, in English and in themselves.
+    named = {pack.language: cldr_name(pack.language, "en") for pack in packs}
+    labels = {
+        code: {"en": name, code: cldr_name(code, code) or name}
+        for code, name in named.items()
+        if name and code not in CATEGORIES
+    }
+    manifest |= {"categories": labels} if labels else {}
+    atomic_write(out / MANIFEST, to_toml(manifest))
+    return written
 
 
 def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:
@@ -308,43 +336,6 @@ def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:
             f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
         )
     return rows // each
-
-
-def _write(
-    packs: Sequence[Pack],
-    sets: Sequence[tuple[Path, Sequence[Row]]],
-    out: Path,
-    options: Mapping[str, object],
-) -> "list[WrittenFile]":
-    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
-
-    released = released_ids("nli_coal")
-    written = []
-    for name, pairs in sets:
-        path = out / name
-        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in pairs]
-        atomic_write(path, "".join(lines))
-        known = released.get(name.as_posix(), "")
-        written.append(WrittenFile(path, len(lines), git_blob_id(path), known))
-    for pack in packs:
-        write_pack(pack, out / _folder(pack) / PACK)
-    equal = sum(file.as_released for file in written)
-    manifest: dict[str, object] = {
-        name: ", ".join(dict.fromkeys(getattr(pack, name) for pack in packs))
-        for name in ("name", "version", "licence", "language")
-    }
-    note = f"built from language packs; {equal} of {len(written)} files equal the release"
-    manifest |= {"note": note, "build": options}
-    # Languages that the release does not have are named, in English and in themselves.
-    named = {pack.language: cldr_name(pack.language, "en") for pack in packs}
-    labels = {
-        code: {"en": name, code: cldr_name(code, code) or name}
-        for code, name in named.items()
-        if name and code not in CATEGORIES
-    }
-    manifest |= {"categories": labels} if labels else {}
-    atomic_write(out / MANIFEST, to_toml(manifest))
-    return written
 
 
 def _folder(pack: Pack) -> Path:

@@ -102,26 +102,15 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
         >>> scores(table, sizes=[100, 100, 200]).coal.__round__(3)
         0.433
     """
-    try:
-        table = np.asarray(distributions, dtype=np.float64)
-        weights = np.asarray(sizes, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
-    if table.shape != (3, 3):
-        raise BadInput(
-            f"distributions: shape {table.shape}; expected (3, 3): rows PS, AS, NS; "
-            f"columns {', '.join(LABELS)}"
-        )
+    table, weights = np.array(distributions, np.float64), np.array(sizes, np.float64)
     if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
+        raise BadInput(f"sizes: {list(sizes)}; expected three positive numbers, for PS, AS, NS")
+    is_share = table.shape == (3, 3) and (table >= 0).all()
+    if not is_share or not (abs(table.sum(1) - 1) <= TOLERANCE).all():
         raise BadInput(
-            f"sizes: {list(sizes)}; expected three positive numbers of pairs, for PS, AS, NS"
+            f"distributions: {table.tolist()}; expected rows PS, AS, NS and columns "
+            f"{', '.join(LABELS)}, shares that sum to 1 in each row, not counts or percentages"
         )
-    for name, row in zip(SETS, table, strict=True):
-        if not ((row >= 0).all() and abs(row.sum() - 1) <= TOLERANCE):
-            raise BadInput(
-                f"distributions: row {name.upper()} is {row.tolist()}; "
-                "expected shares that sum to 1, not counts or percentages"
-            )
     return Scores(
         float(1 - table[:, 2] @ weights / weights.sum()),
         float((table[0, 0] + table[1, 1] + 1 - table[2, 2]) / 3),
