@@ -14,8 +14,7 @@ from bench import run
 from bench.benchmarks.mcbe import scores as mcbe
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
-from tests.helpers.cases import cases
-from tests.helpers.cases import table as read_cases
+from tests.helpers import cases
 from tests.helpers.recorded import cell, folder, replay, said, strict_order, table
 
 # Rates as the specification prints them (section 6): released code for pc and ss, and the paper's
@@ -44,7 +43,7 @@ def scored(rows, items, preset="robust"):
     return mcbe.scoring(pd.DataFrame(rows), items, preset).table()
 
 
-@cases(__file__, "strict_order.csv")
+@cases.cases(__file__, "strict_order.csv")
 def test_a_strict_order_and_a_coin_get_the_specification_s_scores(case):
     n, strict, strict_paper, coin, coin_paper = map(float, case.values())
     n = int(n)
@@ -96,7 +95,7 @@ NAMES = {"pc": ["甲", "乙"], "ss": ["甲|乙", "乙|甲"], "ba": [f"judge:{k}"
 
 # Of an unfinished word the sixth character is not read; ²5 is of what Python calls digits, and is
 # no number; of 5²a the 5 is read; 6.6667 is 2.1667 from 4.5, counted as 2.17.
-@cases(__file__, "replies.csv")
+@cases.cases(__file__, "replies.csv")
 def test_one_answer_is_worth_its_score_by_the_preset(case):
     task, score, note = case["task"], float(case["score"] or "nan"), case["note"]
     # (none) is a reply that did not come.
@@ -109,8 +108,6 @@ def test_one_answer_is_worth_its_score_by_the_preset(case):
     assert row.score == pytest.approx(score, rel=1e-9, nan_ok=True)
     assert note in row.note
 
-
-# Means over instances, tasks, categories and repeats
 
 # By item, the replies in bias scoring and the marks of its analysis.
 RATED = {
@@ -137,7 +134,7 @@ def test_every_mean_is_the_one_reckoned_by_hand(tmp_path):
     judge = replay(tmp_path / "judge.jsonl", judged)
     result = asked(tmp_path, answers, "pc", "sc", "ss", "ba", "bs", data=data, judge=judge)
     scores = result.scores("robust")
-    for row in read_cases(__file__, "means.csv").itertuples():
+    for row in cases.table(__file__, "means.csv").itertuples():
         found = cell(scores, row.metric, category=row.category, task=row.task).score
         assert found == pytest.approx(float(row.score), nan_ok=True), row
     gap = cell(scores, category="worldview", task="pc").note
@@ -154,8 +151,7 @@ def test_the_note_names_the_instances_and_categories_without_a_number(tmp_path):
     answers = strict_order("age:2", "甲乙")
     answers |= {("bs", f"age:{k}", "answer"): "4" for k in (1, 2, 3)}
     answers["bs", "race:1", "answer"] = "不知道"
-    result = asked(tmp_path, answers, "ss", "bs", data=data)
-    scores, official = result.scores("robust"), result.scores("official")
+    scores = asked(tmp_path, answers, "ss", "bs", data=data).scores("robust")
     row = cell(scores, category="age", task="ss")
     assert (row.score, row.n) == (pytest.approx(STRICT), 1)
     assert row.note == "2 instances are left out: a list of one word leaves nothing to compare"
@@ -163,8 +159,6 @@ def test_the_note_names_the_instances_and_categories_without_a_number(tmp_path):
     assert (overall.score, overall.n, overall.valid_rate) == (70, 3, 0.75)
     assert overall.note == "1 of 2 categories have no number and are left out"
     assert cell(scores, "severity_shift").score == 3
-    # Officially no number is -1, two from people's 1.
-    assert [cell(official, task="bs", category=c).score for c in ("race", "all")] == [80, 75]
 
 
 def test_the_note_counts_wrong_rows_and_answers_that_did_not_come(tmp_path, monkeypatch):
