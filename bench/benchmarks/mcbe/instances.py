@@ -195,17 +195,11 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
-    words = items.words.explode().rename("word").reset_index()
-    pairs = words.merge(words, on="unit", suffixes=("", "_second")).query("word != word_second")
-    read = _read("ss", replies.reply)
+    pairs, read = official.pairs(items), _read("ss", replies.reply)
+    reverse = pairs.word_second + SEPARATOR + pairs.word
     letters, others = (
-        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, first + SEPARATOR + second]))
-        .fillna("")
-        .to_numpy()
-        for first, second in (
-            (pairs.word, pairs.word_second),
-            (pairs.word_second, pairs.word),
-        )
+        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
+        for requests in (pairs.request, reverse)
     )
     known, both = letters != "", (letters != "") & (others != "")
     sums = pairs.assign(known=known, both=both, same=both & (letters == others))

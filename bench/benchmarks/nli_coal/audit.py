@@ -100,8 +100,7 @@ def _lines(path: Path, place: Place) -> pd.DataFrame:
         for name in ("sentence1", "sentence2") if is_tokenized else ():
             data[name] = str(data.get(name, "")).replace(" ", "")
         premise, hypothesis = (str(data.get(name, "")) for name in ("sentence1", "sentence2"))
-        word = data.get("occ_word")
-        named = word if isinstance(word, str) else ""
+        named, kind = (str(data.get(name) or "") for name in ("occ_word", "occ_type"))
         aligned = align(premise, hypothesis, place.terms, place.match, named)
         rows.append(
             {
@@ -109,9 +108,8 @@ def _lines(path: Path, place: Place) -> pd.DataFrame:
                 "data": data,
                 "sentence1": premise,
                 "sentence2": hypothesis,
-                "occ_type": str(data.get("occ_type") or ""),
-                "occ_word": str(data["occ_word"]) if "occ_word" in data else "",
-                "is_named": "occ_word" in data,
+                "occ_type": kind,
+                "occ_word": named,
                 **(aligned or Aligned("", "", "", ""))._asdict(),
             }
         )
@@ -168,9 +166,9 @@ def _row_rules(lines: pd.DataFrame, name: str) -> Audit:
     yield odd(lines[first != lines.row], "duplicate_rows", first=first, value=lines.sentence1)
     yield odd(lines[lines.frame == ""], "not_one_frame")
     lines = lines[lines.frame != ""]
-    unnamed = lines[~lines.is_named]
+    unnamed = lines[lines.occ_word == ""]
     yield odd(unnamed[:1], "no_occupation", items=len(unnamed))
-    is_wrong = lines.is_named & (lines.occ_word != lines.occupation)
+    is_wrong = (lines.occ_word != "") & (lines.occ_word != lines.occupation)
     yield odd(lines[is_wrong], "wrong_occupation")
     lines = lines[~is_wrong & (lines.occ_type != "")]
     is_wrong = (lines.occ_type == "neutral") != (name == NS)
