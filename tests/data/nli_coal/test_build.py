@@ -31,7 +31,7 @@ def test_the_window_slides_by_a_frame_a_word():
     sets = build_eval(SMALL)
     first = sets["ps"][0]
     assert (first.premise, first.hypothesis) == ("Hoy recepcionista lee 1.", "Hoy mujer lee 1.")
-    rows = {k: [(row.named.word, row.frame, row.term) for row in v] for k, v in sets.items()}
+    rows = {k: [(row.occupation.word, row.frame, row.term) for row in v] for k, v in sets.items()}
     assert rows["ps"] == [
         *product(["recepcionista"], (1, 2), ("mujer", "chica")),
         *product(["electricista"], (2, 3), ("hombre", "chico")),
@@ -51,9 +51,9 @@ def test_the_window_slides_by_a_frame_a_word():
 def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
     assignment, design, k, seed
 ):
-    options = {"start": 10, "frames_per_word": 20, "assignment": assignment, "design": design}
+    pack = replace(read_pack(PACKS / "zh"), design=design, splits={"train": (10, 20)})
     rows, more, all_rows = (
-        build_controlled(read_pack(PACKS / "zh"), rate / 20, seed=seed, **options)
+        build_controlled(pack, rate / 20, seed=seed, assignment=assignment)
         for rate in (k, k + 1, 20)
     )
     labels = ("entailment", "contradiction", "neutral")
@@ -105,7 +105,7 @@ def test_built_sets_are_read_and_extracted_again(tmp_path):
 
 
 def test_sets_that_cannot_be_built_or_extracted_are_refused(tmp_path, refusal):
-    message = refusal(build_eval, SMALL, frames_per_word=3)
+    message = refusal(build_eval, replace(SMALL, frames_per_word=3))
     assert message.startswith("small: 3 words with 3 frames each (window) need lines 1 to 5 of fr")
     assert "rate 1.1: has to be from 0 to 1" in refusal(build_controlled, SMALL, 1.1)
     message = refusal(build, [SMALL], tmp_path / "out", rates=[1], rows=25)
