@@ -236,7 +236,7 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
     packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
     sets: list[tuple[Path, list[Row]]] = []
     for pack in packs:
-        design = options.design or pack.design
+        design: Any = options.design or pack.design
         _check("design", design, DESIGNS)
         own = replace(pack, design=design, splits=_splits(pack, options.start, options.rows))
         complete = build_eval(own)
