@@ -10,7 +10,6 @@ from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from bench.report import overview
 from bench.report.overview import Line, VariantScores
 from bench.report.study import Variant
-from tests.helpers.findings import most_biased
 
 HIGH = PrimaryMetric("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
 LOW = HIGH._replace(biased_is_high=False, limits=(0, 100), share=False)
@@ -92,10 +91,9 @@ def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(score
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
-    asked_for = PrimaryMetric("sc", "score", "Classification", "{value}")
-    table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
-    (first,) = primary.primary_metrics(table, "mcbe")
-    assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
+    line = PrimaryMetric("sc", "score", "Classification", "{value}")
+    table = rows(("a", 50, 5, False), benchmark="mcbe", line=line)
+    assert [one.task for one in primary.primary_metrics(table, "mcbe")] == ["sc"]
     nothing = asked()._replace(scores=rows().iloc[:0], lines={"a": Line("a", "", [])})
     (answer,) = overview.answer([nothing])
     assert answer.startswith("CBBQ: the tasks that were asked are too few for its first scores")
