@@ -88,11 +88,18 @@ def shared():
 
 
 @pytest.fixture
-def own_folder(tmp_path, monkeypatch):
+def user(tmp_path, monkeypatch):
+    """An empty data folder of the user."""
+    folder = tmp_path / "user"
+    monkeypatch.setattr("bench.data.user_folder", lambda: folder)
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    return folder
+
+
+@pytest.fixture
+def own_folder(user, tmp_path, monkeypatch):
     """A working folder of the test's own, from which no data but the samples are found."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path / "no user folder")
     return tmp_path
 
 
@@ -108,15 +115,6 @@ def bench(own_folder, monkeypatch, capsys):
 def small_blocks(own_folder, monkeypatch):
     """Blocks of 16 requests in a working folder of the test's own."""
     monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
-
-
-@pytest.fixture
-def user(tmp_path, monkeypatch):
-    """An empty data folder of the user."""
-    folder = tmp_path / "user"
-    monkeypatch.setattr("bench.data.user_folder", lambda: folder)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    return folder
 
 
 @pytest.fixture(scope="session")
