@@ -31,13 +31,13 @@ def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, mess
 
 
 def written(path, *cells):
-    """A notebook of a heading, cells of code, and a section that comes last."""
+    """A notebook of a heading, cells (text if they begin with #), and a section that comes last."""
     book = [v4.new_markdown_cell("# A notebook")]
     book.append(v4.new_code_cell("x = 1", metadata={"tags": ["parameters"]}))
-    for cell in cells:
+    for cell in [*cells, f"## {LAST}"]:
         tags = [site.FINDING] if cell == FINDING else []
-        book.append(v4.new_code_cell(cell, metadata={"tags": tags}))
-    book.append(v4.new_markdown_cell(f"## {LAST}"))
+        make = v4.new_markdown_cell if cell.startswith("#") else v4.new_code_cell
+        book.append(make(cell, metadata={"tags": tags}))
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(v4.new_notebook(cells=book, metadata=kernel), path)
     return path
@@ -82,6 +82,15 @@ def test_findings_and_headings_of_a_page(shown):
     assert heading == LAST
     assert f'id="{mark}"' in page.body
     assert page.findings == ["A < B.", "C."]
+
+
+def test_a_section_whose_code_shows_nothing_is_left_out(shown):
+    cells = ["## Asked", "print('a table')", "## Not asked", "### No table", "y = 1", "## Caution"]
+    _, page = shown(*cells)
+    assert [heading for _mark, heading in page.contents] == ["Asked", "Caution", LAST]
+    assert page.title == "A notebook"
+    assert "a table" in page.body
+    assert "No table" not in page.body
 
 
 @pytest.mark.parametrize(
@@ -160,23 +169,3 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
     assert fingerprint.changed(target, now) == ["runs"]
     shutil.rmtree(opened)
     assert fingerprint.changed(target, now) == ["runs"]
-
-
-def test_a_section_whose_code_shows_nothing_is_left_out(tmp_path):
-    table = v4.new_output("display_data", {"text/html": "<p>a table</p>"})
-    cells = [
-        v4.new_markdown_cell("# A title"),
-        v4.new_code_cell("import bench"),
-        v4.new_markdown_cell("## Asked"),
-        v4.new_code_cell("show()", outputs=[table]),
-        v4.new_markdown_cell("## Not asked"),
-        v4.new_markdown_cell("What it measures."),
-        v4.new_code_cell("show()"),
-        v4.new_markdown_cell("## Be careful"),
-    ]
-    nbformat.write(v4.new_notebook(cells=cells), tmp_path / "mcbe.ipynb")
-    page = site.page("mcbe", "McBE", tmp_path / "mcbe.ipynb")
-    assert page.title == "A title"
-    assert [heading for _mark, heading in page.contents] == ["Asked", "Be careful"]
-    assert "a table" in page.body
-    assert "What it measures" not in page.body
