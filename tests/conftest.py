@@ -24,15 +24,14 @@ os.environ.pop("OPENAI_API_KEY", None)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
+# Commands that the tests start inherit it; what a shell starts in the background ignores Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # A busy machine makes a single example slow now and then.
 settings.register_profile("bench", deadline=None, max_examples=25)
 settings.load_profile("bench")
 
 # A package of its own, with a notebook that needs it installed.
 collect_ignore = ["plugin"]
-
-# Other notebooks are slow: their kernels take minutes.
-QUICK_NOTEBOOK = "00_start"
 
 
 def pytest_configure():
@@ -63,19 +62,10 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(items):
+    """Mark all notebooks but the first as slow: their kernels take minutes."""
     for item in items:
-        if item.path.suffix == ".ipynb" and item.path.stem != QUICK_NOTEBOOK:
+        if item.path.suffix == ".ipynb" and item.path.stem != "00_start":
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(autouse=True)
-def own_signals():
-    """Ctrl-C as a process has it at first; shells and the command's end may ignore it."""
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for one, handler in before.items():
-        signal.signal(one, handler)
 
 
 @pytest.fixture(scope="session")
