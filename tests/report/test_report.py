@@ -36,9 +36,14 @@ def made(tmp_path_factory):
     rows = evaluate("cbbq", "simulated:", out=folder / "asked", **given).records
     answers = rows[["task", "item_id", "request"]].assign(response=f"A {PLANTED}")
     answers.to_json(folder / "planted.jsonl", orient="records", lines=True)
-    (folder / "mine.yml").write_text(STUDY, "utf-8")
     with contextlib.chdir(folder):
-        return build.make(study.load(Path("mine.yml")), "mine")
+        return build.make(load(STUDY), "mine")
+
+
+def load(text):
+    """Write a study into the working folder, and read it."""
+    Path("mine.yml").write_text(text, "utf-8")
+    return study.load(Path("mine.yml"))
 
 
 def page(made, name="index.html"):
@@ -138,16 +143,9 @@ benchmarks: {nli_coal: {categories: [zh], limit: 2}}
 """
 
 
-@pytest.fixture
-def small(own_folder):
-    Path("mine.yml").write_text(SMALL)
-    return study.load(Path("mine.yml"))
-
-
-def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(small):
+def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(own_folder):
     def ask(limit):
-        Path("mine.yml").write_text(SMALL.replace("limit: 2", f"limit: {limit}"))
-        plan = study.load(Path("mine.yml"))
+        plan = load(SMALL.replace("limit: 2", f"limit: {limit}"))
         first, _second = study_runs.cells(plan)
         return study_runs.ask(plan, first, Path("r"), study_runs.budgets(plan)).state
 
@@ -162,13 +160,13 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     assert first in times()
 
 
-def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
-    folder, budgets = Path("r").resolve(), study_runs.budgets(small)
-    first, second = study_runs.cells(small)
-    first = study_runs.ask(small, first, folder, budgets)
+def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(own_folder):
+    plan, folder = load(SMALL), own_folder / "r"
+    first, second = study_runs.cells(plan)
+    first = study_runs.ask(plan, first, folder, study_runs.budgets(plan))
     cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
     runs = {first.place: Run.open(run_folder(folder, first))}
-    text = site.write(small, folder, cells, [], runs).read_text("utf-8")
+    text = site.write(plan, folder, cells, [], runs).read_text("utf-8")
     for link in re.findall(r'href="([^"#]+)"', text):
         assert link.startswith("data:") or (folder / link).exists()
     rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
@@ -183,9 +181,9 @@ def _die_with_the_first_model(sending, plan, own, *given):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_fails_its_own_model(small, monkeypatch):
+def test_a_worker_that_is_killed_fails_its_own_model(own_folder, monkeypatch):
     monkeypatch.setattr(study_runs, "_work", _die_with_the_first_model)
-    cells = study_runs.ask_models(small, Path("r"), jobs=1)
+    cells = study_runs.ask_models(load(SMALL), Path("r"), jobs=1)
     assert [cell.state for cell in cells] == ["failed", "done"]
     assert "ended early (exit status 9)" in cells[0].why
 
@@ -208,8 +206,8 @@ options: {limits: {budget_requests: 40}}
 @pytest.mark.slow
 def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     server = serve(lambda body: said("A"))
-    Path("mine.yml").write_text(ASKED.replace("MODEL", server.model), "utf-8")
-    made = build.make(study.load(Path("mine.yml")), "out")
+    plan = load(ASKED.replace("MODEL", server.model))
+    made = build.make(plan, "out")
     (record,) = Path("out/runs").glob("*/*/run.json")
     assert len(server.seen) == len(Run.open(record.parent).records)
     server.shutdown()
@@ -217,7 +215,7 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     # With the server gone, every page can be made again from the records.
     for path in Path("out").glob("*.html"):
         path.unlink()
-    assert made.failed == build.make(study.load(Path("mine.yml")), "out").failed == []
+    assert made.failed == build.make(plan, "out").failed == []
     pages = {path.stem for path in Path("out").glob("*.html")}
     assert pages == {"answers-cbbq", "cbbq", "explore", "index"}
 
@@ -227,8 +225,7 @@ def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     server = serve(lambda body: said("A"))
     models = [server.model, server.model.replace("openai:", "openai:other-")]
     text = ASKED.replace('["MODEL"]', str(models)).replace("limit: 1", "limit: 20")
-    Path("mine.yml").write_text(text.replace("[age]", "[age, race]"), "utf-8")
-    made = build.make(study.load(Path("mine.yml")), "out", jobs=2)
+    made = build.make(load(text.replace("[age]", "[age, race]")), "out", jobs=2)
     # Up to four to each model found out what it can do.
     assert 40 - 8 <= len(server.seen) <= 40
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]
@@ -245,8 +242,7 @@ def test_a_notebook_beside_the_study_is_a_page_like_any_other(own_folder):
         cells.append(nbformat.v4.new_code_cell(source, metadata=metadata))
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), "my_words.ipynb")
-    Path("mine.yml").write_text(OWN, "utf-8")
-    made = build.make(study.load(Path("mine.yml")), "out")
+    made = build.make(load(OWN), "out")
     assert not made.failed
     assert "Replies about gender have 1.0 letters" in page(made)
     assert {path.stem for path in Path("out").glob("*.html")} == {"index", "my_words"}
