@@ -262,6 +262,9 @@ def report(
         return
     # These imports take seconds, and a wrong study does not need them.
     from bench.cli import printing
+
+    # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from bench.report import build, study_runs
 
     if dry_run:
