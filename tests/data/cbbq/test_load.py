@@ -112,6 +112,14 @@ def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path):
     assert [one.example_id for one in load(folder, dedupe="yes")] == [1, 2, 7, 8]
 
 
+def test_a_label_that_the_audit_corrects_is_counted(tmp_path):
+    group = {"bias_targeted_groups": "学历低的人", "ans0": "学历低的人", "ans1": "学历高的人"}
+    place = {"category": "educational_qualification", "condition": D}
+    folder = templates(tmp_path, group | {"label": "0"}, non_neg=[group], **place)
+    effects = data.read(data.find("cbbq", folder), labels="audited").effects
+    assert [one.rows for one in effects if one.what.startswith("label corrected")] == [2]
+
+
 def test_a_folder_without_files_is_refused(tmp_path, refusal):
     (tmp_path / "region" / "ambiguous").mkdir(parents=True)
     message = refusal(load, tmp_path)
