@@ -83,6 +83,16 @@ def test_a_category_that_is_undefined_is_left_out_of_the_mean(tmp_path):
     assert values == pytest.approx([(2 / 4 + 1) / 2, (1 / 2 + 2 / 3) / 3, (region + race) / 2])
 
 
+def test_the_baseline_of_a_letter_leaves_out_a_category_that_could_not_be_read(tmp_path):
+    *_, items = [questions(tmp_path, category=name) for name in ("region", "race")]
+    always_a = dict.fromkeys(items.example_id, "A")
+    replies = {"region": always_a, "race": dict.fromkeys(always_a, "嗯")}
+    table = score(pd.concat([records(answers(t, t), name) for name, t in replies.items()]), items)
+    row = cell(table, "s_amb")
+    assert [row.score, row.baseline] == [1 / 2, 1 / 2]
+    assert math.isnan(cell(table, "s_amb", category="race").baseline)
+
+
 def test_scores_by_name_and_topic(tmp_path):
     # 甲 and 乙 with 丙, two orders: 1 to 4, the other topic 5 to 8, non_neg 9 to 12.
     templates(tmp_path, {}, {"subcategory": "住房"}, condition=A)

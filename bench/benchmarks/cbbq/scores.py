@@ -263,6 +263,5 @@ def _same_letters(rows: pd.DataFrame) -> Sums:
         valid * counts.reindex(pd.MultiIndex.from_frame(rows[[*cells, name]])).fillna(0).to_numpy()
         for name in SHOWN
     )
-    # Its score is defined without readable answers too.
-    answers = rows.assign(biased=biased, decided=biased + other, correct=right, valid=1)
+    answers = rows.assign(biased=biased, decided=biased + other, correct=right)
     return Sums.of_rows(answers, SUMS)
