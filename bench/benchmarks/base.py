@@ -269,9 +269,11 @@ class Benchmark(ABC):
         """Return the texts that people wrote, without copies that are generated from them."""
         return []
 
-    def check(self, folder: Path, **settings: str) -> "pd.DataFrame | None":
-        """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
-        return None
+    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
+        """List odd rows (see `bench.data.audit.to_table`); none if nothing looks for them."""
+        from bench.data.audit import to_table
+
+        return to_table([])
 
     # Requests
 
