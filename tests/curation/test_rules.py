@@ -10,7 +10,7 @@ from tests.curation.conftest import cbbq_templates, mcbe_items
     ("scores", "score"),
     [
         (("2", "5.6", "3"), ""),
-        (("6.1", "9.6", "7"), "7.5667"),  # a float misses 3.5 by a hair
+        (("1.4", "4.9", "3.4"), "3.2333"),  # a float misses 3.5 by a hair
     ],
 )
 def test_scores_more_than_three_and_a_half_apart_are_given_again(scores, score):
