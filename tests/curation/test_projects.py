@@ -27,6 +27,11 @@ def test_the_example_is_data_that_the_command_accepts_and_asks(begin, tmp_path, 
     assert len(run.evaluate(benchmark, "simulated:bias=0.5", **options).scores())
 
 
+def test_the_reasons_of_a_discussion_are_given(begin):
+    reasons = begin("mcbe", answered=True).advance().items.discuss
+    assert reasons[reasons != ""].to_dict() == {"d02": "no majority", "d06": "objection"}
+
+
 @pytest.mark.parametrize(
     ("benchmark", "column", "item", "people"),
     [

@@ -92,9 +92,10 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(release, t
     first = fetch("cbbq", odd)
     assert manifest(first.folder)["fetched_from"] == str(odd)
     assert fetch("cbbq", first.folder).sha256 == first.sha256, "it replaces itself"
+    (odd / "dataset.toml").write_text('name = "mine"\nversion = "95eaf2e"')
+    assert fetch("cbbq", odd).name == "mine"
     changed = odd / "data" / NEG
-    changed.write_bytes(changed.read_bytes().replace("。".encode(), "！".encode(), 1) + b"\n")
-    (odd / "dataset.toml").write_text('version = "95eaf2e"')
+    changed.write_text(changed.read_text("utf-8").replace("。", "！", 1), "utf-8")
     metadata = manifest(fetch("cbbq", odd).folder)
     assert (metadata["verified"], metadata["version"]) == (False, "95eaf2e+changed")
     message = f"1 of 8 files differ from the release, the first is {NEG}"
@@ -240,9 +241,6 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     copy = fetch("mcbe", packed(folder, "zip")).folder
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'
-
-
-# Tables of any name
 
 
 def copy_of_rows(folder, *rows, name="test.jsonl"):
