@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # Seconds to wait for a server.
 TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
-# Git ids of released files, by benchmark and path in the release.
-CHECKSUMS = Path(__file__).with_name("checksums.toml")
 
 
 class WrittenFile(NamedTuple):
@@ -67,7 +65,8 @@ def git_blob_id(path: Path) -> str:
 
 def released_ids(name: str) -> dict[str, str]:
     """Return the git ids of released files by path, from a table of `checksums.toml`."""
-    ids: dict[str, str] = tomllib.loads(CHECKSUMS.read_text("utf-8")).get(name, {})
+    checksums = Path(__file__).with_name("checksums.toml").read_text("utf-8")
+    ids: dict[str, str] = tomllib.loads(checksums).get(name, {})
     return ids
 
 
