@@ -93,15 +93,15 @@ def duplicates(texts: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> Diversity:
+def diversity(texts: pd.DataFrame) -> Diversity:
     """Compute ROUGE-L within and across categories, over pairs of distinct texts.
 
     Intervals are by the jackknife over texts of a mean over pairs (Arvesen, Annals of Mathematical
     Statistics, 1969): pairs share texts, so they are not independent.
 
     Args:
-        texts: as `bench.data.texts.texts` returns them.
-        largest: of more distinct texts, a random sample of this size is compared.
+        texts: as `bench.data.texts.texts` returns them; of more than `LARGEST` distinct texts, a
+            random sample of this size is compared.
 
     Raises:
         BadInput: no texts.
@@ -117,8 +117,8 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         raise BadInput("diversity: there are no texts to compare")
     distinct = texts.drop_duplicates(["category", "text"]).reset_index(drop=True)
     compared = distinct
-    if len(distinct) > largest:
-        sample = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
+    if len(distinct) > LARGEST:
+        sample = np.random.default_rng(0).choice(len(distinct), LARGEST, replace=False)
         compared = distinct.loc[np.sort(sample)].reset_index(drop=True)
     # Pairs between languages stay NaN, because these share hardly any words.
     values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
@@ -130,39 +130,32 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
     codes = compared.category.map(names.index).to_numpy()
     same, known = codes[:, None] == codes[None, :], ~np.isnan(values)
     # Each pair once, and no text with itself.
-    masks = {"within": np.triu(same, k=1), "across": np.triu(~same & known, k=1)}
+    within, across = np.triu(same, k=1), np.triu(~same & known, k=1)
     rows = [
-        {"category": ALL, **_summary(texts, distinct, values, masks["within"])},
-        {"category": "across", **_summary(texts, distinct, values, masks["across"])},
+        {"category": ALL, **_summary(texts, distinct, values, within)},
+        {"category": "across", **_summary(texts, distinct, values, across)},
     ]
     for k, name in enumerate(names):
         own = np.flatnonzero(codes == k)
         pairs = np.ix_(own, own)
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
-        within = masks["within"][pairs]
-        rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    first, second = np.nonzero((masks["within"] | masks["across"]) & (values >= NEAR))
+        rows.append({"category": name, **_summary(part, kinds, values[pairs], within[pairs])})
+    first, second = np.nonzero((within | across) & (values >= NEAR))
     near = values[first, second].astype(float)
     return Diversity(pd.DataFrame(rows), _pairs(near, compared.iloc[first], compared.iloc[second]))
 
 
-def overlaps(
-    sets: dict[str, pd.DataFrame], near: float = NEAR
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare data sets two by two: for each text of one, find the nearest text of the other.
 
     Args:
         sets: texts by the name of their data set, as `bench.data.texts.texts` returns them; of more
             than `LARGEST` distinct texts of a language, a random sample of this size is compared.
-        near: the ROUGE-L from which two texts are near-duplicates.
 
     Returns:
         One row per ordered pair and language (`first`, `second`, `language`, `texts`, `mean`,
         `ci_low`, `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs.
         Intervals are by bootstrap over the texts of the first.
-
-    Raises:
-        BadInput: `near` is not above 0 and at most 1.
 
     Examples:
         >>> ours = pd.DataFrame({"item_id": ["a"], "language": "en", "text": "the tea is hot"})
@@ -171,8 +164,6 @@ def overlaps(
           first  second  highest  near_duplicates
         0  ours  theirs      1.0                1
     """
-    if not 0 < near <= 1:
-        raise BadInput(f"least {near:g}: give a ROUGE-L above 0 and at most 1")
     rows, copies = [], []
     for (first, texts), (second, others) in permutations(sets.items(), 2):
         for language in dict.fromkeys(texts.language):
@@ -184,7 +175,7 @@ def overlaps(
             part = _pairs(values.max(axis=1), a, b.iloc[best])
             sums = part[["rouge_l"]].assign(n=1.0).to_numpy(float)
             mean = estimate_of_items(sums, lambda s: s[:, 0] / s[:, 1], list(part.item_a))
-            close = part[part.rouge_l >= near]
+            close = part[part.rouge_l >= NEAR]
             key = (first, second, language, len(part))
             rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
             copies.append(close.assign(first=first, second=second))
