@@ -1,12 +1,11 @@
 """Meta-evaluation: exact oracles, the gate and its tries, the cache, and models for real."""
 
-import re
-
 import numpy as np
 import pytest
 
 import bench
 from bench.analyses import meta_evaluation as meta
+from bench.benchmarks.nli_coal.build import build_eval
 from bench.benchmarks.nli_coal.requests import LABELS
 from tests.benchmarks.carried import carry_models
 
@@ -34,26 +33,16 @@ class Oracle:
             raise KeyboardInterrupt
         self.learned.append(seed)
         (folder / "weights").write_text("here")
+        taught = {(row.occupation, row.term): row.label for row in rows}
+        labels = {
+            (row.premise, row.hypothesis): taught.get((row.occupation, row.term), self.untaught)
+            for own in build_eval(pack).values()
+            for row in own
+        }
+        labels |= {(row.premise, row.hypothesis): row.label for row in rows}
         if len(self.learned) <= self.wrong:
-            return lambda pairs: np.tile([1.0, 0, 0], (len(pairs), 1))
-        edge = r"\b" if pack.match == "word" else ""
-
-        def any_of(texts):
-            return re.compile("|".join(f"{edge}{re.escape(text)}{edge}" for text in texts))
-
-        words = {row.occupation.word for row in rows}
-        word = any_of(sorted(words, key=len, reverse=True))
-        term = any_of([term for some in pack.terms.values() for term in some])
-        taught = {(row.occupation.word, row.term): row.label for row in rows}
-        known = {(row.premise, row.hypothesis): row.label for row in rows}
-
-        def label(premise, hypothesis):
-            found = word.search(premise)
-            terms = [text for text in term.findall(hypothesis) if text not in premise]
-            both = (found[0], terms[0]) if found and terms else ("", "")
-            return known.get((premise, hypothesis)) or taught.get(both, self.untaught)
-
-        return lambda pairs: np.array([[label(*pair) == name for name in LABELS] for pair in pairs])
+            labels = dict.fromkeys(labels, "entailment")
+        return lambda pairs: np.array([[labels[pair] == name for name in LABELS] for pair in pairs])
 
 
 def scores(table, measure):
@@ -119,7 +108,6 @@ def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path):
 
 @pytest.mark.parametrize(("ns_words", "least"), [("trained", 0.99), ("shipped", 0.9)])
 def test_carried_scores_follow_the_rate(shared, tmp_path, ns_words, least):
-    """Closely, where models know the neutral words that they are asked."""
     for folder in (None, shared / "data" / "nli_coal"):
         found = meta.evaluate(data=folder, ns_words=ns_words, cache=tmp_path)
         assert set(found.source) == {"carried by the package"}
