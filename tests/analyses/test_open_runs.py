@@ -37,20 +37,13 @@ def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
 
 
 def test_scores_of_runs_are_also_those_on_common_answers(tmp_path):
-    models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
-    for model in models:
-        options = {"limit": 20, "categories": ["age", "gender"], "out": tmp_path / model}
-        run.evaluate("cbbq", model, **options)
+    models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4"]
+    run.evaluate_all("cbbq", models, tmp_path, limit=20, categories=["age", "gender"])
     columns = {"billions": {models[0]: 7}}
-    own, common, runs = open_scores([tmp_path / "*"], benchmarks='["cbbq"]', columns=columns)
-    assert {one.model for one in runs} == set(models)
-    first, whole = bench.measure(own), "category == 'all' and model == @models[1]"
-    assert first.query(whole).valid_rate.iloc[0] < 1
-    assert bench.measure(common).query(whole).valid_rate.iloc[0] == 1
-    assert set(first.title) == {"Ambiguous: share of stereotyped answers"}
-    assert set(first.worse) == {"higher"}
-    doubts = first.query("category == 'all' and doubt != ''").set_index("model").doubt
-    assert doubts.to_dict() == {models[2]: "the same answer to everything"}
+    own, common, runs = open_scores([tmp_path / "*/*"], benchmarks='["cbbq"]', columns=columns)
+    assert [one.model for one in runs] == models
+    rates = [bench.measure(table).valid_rate.min() for table in (own, common)]
+    assert rates[0] < rates[1] == 1
     assert set(own.billions.dropna()) == {7}
 
 
