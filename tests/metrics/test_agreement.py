@@ -1,6 +1,7 @@
 """Agreement: winners and coefficients by hand and by libraries; notes and refusals."""
 
 import math
+from pathlib import Path
 
 import krippendorff
 import numpy as np
@@ -15,6 +16,7 @@ from bench.metrics import agreement
 from bench.metrics.agreement import severity_level
 from bench.metrics.agreement import winner_consistency as consistency
 
+HERE = Path(__file__).parent
 NAN = math.nan
 # Of the pairs A B, A C and B C of each item, judge and people name the same winner (+), another one
 # (-), or one side (1) or both (2) name none: + + -, then 1 1 +, then 2 - -, then + + +.
@@ -89,14 +91,10 @@ def kappa(ratings):
     return bench.agreement(ratings).iloc[1]
 
 
-# Fleiss, 1971, as the encyclopaedia's worked example has it: ten items, fourteen raters, five
-# categories.
-FLEISS = """0 0 0 0 14; 0 2 6 4 2; 0 0 3 5 6; 0 3 9 2 0; 2 2 8 1 1;
-            7 7 0 0 0; 3 2 6 3 0; 2 5 3 2 2; 6 5 2 1 0; 0 2 2 3 7"""
-
-
 def test_fleiss_kappa_of_the_textbook():
-    counts = np.array([row.split() for row in FLEISS.split(";")], int)
+    # Fleiss, 1971, as the encyclopaedia's worked example has it: ten items, fourteen raters, five
+    # categories.
+    counts = pd.read_csv(HERE / "fleiss.csv", header=None).to_numpy()
     result = kappa(rated([np.repeat(range(5), row) for row in counts]))
     assert round(result.estimate, 3) == 0.210
     assert result.estimate == pytest.approx(inter_rater.fleiss_kappa(counts))
@@ -104,21 +102,14 @@ def test_fleiss_kappa_of_the_textbook():
     assert result.ci_low < result.estimate < result.ci_high
 
 
-# Krippendorff's own example (Computing Krippendorff's Alpha-Reliability, 2011, section C): 4
-# observers, 12 units. The twelfth unit has one rating.
-PUBLISHED = [
-    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
-    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
-    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
-    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
-]
-
-
 @pytest.mark.parametrize(
     ("measurement", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
 def test_published_values_of_alpha_with_gaps(measurement, value):
-    result = alpha(rated(zip(*PUBLISHED, strict=True)), measurement)
+    # Krippendorff's own example (Computing Krippendorff's Alpha-Reliability, 2011, section C): 12
+    # units, of which the last has one rating, and 4 observers.
+    units = pd.read_csv(HERE / "krippendorff.csv", header=None).to_numpy()
+    result = alpha(rated(units), measurement)
     assert result.estimate == pytest.approx(value, abs=5e-4)
     assert (result.n, result.raters, result.note) == (11, 4, "")
     assert result.ci_low < result.estimate < result.ci_high <= 1
