@@ -186,16 +186,15 @@ def evaluate(
                         folder = root.expanduser() / key
                         given, source = _model(learner, pack, rows, pairs, seed, folder, name)
                         scores = _scores(pairs_of[ns_words], given)
-                        row = {**given.attrs, "key": key}
-                        row |= {"language": pack.language, "rate": rate, "seed": seed}
-                        row |= {"ns_words": ns_words, "model": learner.name}
+                        row = {"language": pack.language, "rate": rate, "seed": seed, "key": key}
+                        row |= {"ns_words": ns_words, "model": learner.name, **given.attrs}
+                    row |= {"source": source, "data": f"{pack.name}, {pack.version}"}
                     for name, score in scores.items():
-                        numbers = {"measure": name, "score": score}
-                        numbers |= {"expected": ideal.get(name, np.nan), "source": source}
-                        numbers["data"] = f"{pack.name}, {pack.version}"
-                        table.append({**{column: row[column] for column in ROW}, **numbers})
+                        numbers = {"score": score, "expected": ideal.get(name, np.nan)}
+                        table.append({**row, "measure": name, **numbers})
                     bar.update()
-    return pd.DataFrame(table)
+    columns = [*ROW, "measure", "score", "expected", "source", "data"]
+    return pd.DataFrame(table, columns=columns)
 
 
 def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack]:
