@@ -157,6 +157,7 @@ GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
         (consistency, (BY_HAND.assign(judge=math.inf),), "inf is not a number"),
         (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
         (severity_level, ([1, NAN],), "a bias score of nan has no level"),
+        (bench.agreement, (GOOD[:0],), "ratings: has no rows"),
         (bench.agreement, (pd.concat([GOOD, GOOD[2:3]]),), "the same item_id 'i0', rater 'r2'"),
         (bench.agreement, (GOOD.assign(cluster=[*"xyxzzz"]),), "item i0: is of 2 clusters"),
         (bench.agreement, (GOOD[GOOD.rater == "r0"],), "at least two raters; found 1"),

@@ -1,5 +1,7 @@
 """Statistics of frames: equal to SciPy's and to printed numbers, and a sentence for bad input."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ import bench
 from bench import Metric
 from bench.analyses.published import published
 from bench.metrics.significance import holm
+from tests.helpers.cases import cases
 
 PAIRED = pd.DataFrame(
     {
@@ -117,54 +120,24 @@ def test_a_comparison_by_group_is_that_of_the_group_alone(half):
     )
 
 
-CATEGORIES, MODELS = [f"c{k}" for k in range(12)], [f"m{k:02d}" for k in range(11)]
-PLAIN = pd.MultiIndex.from_product([MODELS, CATEGORIES], names=["model", "category"])
-PLAIN = PLAIN.to_frame(index=False).assign(score=range(132), billions=7.0)
+PLAIN = pd.DataFrame({"model": np.repeat(["m00", "m01", "m02"], 4), "category": [*"abcd"] * 3})
+PLAIN = PLAIN.assign(score=range(12), billions=7.0, kind="x").astype(object)
 
 
-def changed(column, value):
-    """Return the plain scores with another value in the second row."""
-    table = PLAIN.astype({column: object})
-    table.iloc[1, list(table).index(column)] = value
-    return table
-
-
-NO_CLUSTERS = {"column": "score", "cluster": None, "stratum": None}
-OF_BILLIONS = {**NO_CLUSTERS, "of": "billions"}
-
-
-@pytest.mark.parametrize(
-    ("table", "function", "options", "message"),
-    [
-        (PLAIN[:0], "friedman", {}, "has no rows"),
-        (PLAIN.drop(columns="score"), "friedman", {}, "column 'score' is unknown"),
-        (PLAIN, "trend", {"x": "bilions"}, "column 'bilions' is unknown"),
-        (PLAIN, "friedman", {"blocks": "topic"}, "column 'topic' is unknown; allowed: model"),
-        (PLAIN, "trend", {}, "the same model 'm00' as row"),
-        (PLAIN.assign(category="age"), "friedman", {}, "the same category 'age', model 'm00'"),
-        (changed("score", ""), "friedman", {}, "column `score`: is empty"),
-        (changed("category", ""), "friedman", {}, "column `category`: is empty"),
-        (changed("score", "0,5"), "friedman", {}, "column `score`: '0,5' is not a number"),
-        (changed("score", "inf"), "friedman", {}, "'inf' is not a number"),
-        (changed("billions", 0), "trend", {"by": "category"}, "0 has no logarithm"),
-        (changed("billions", "7B"), "trend", {"by": "category"}, "'7B' is not a number"),
-        (PLAIN, "share", {"column": "score"}, "no column `cluster`"),
-        (PLAIN, "compare", {"column": "score", "cluster": None}, "no column `stratum`"),
-        (PLAIN.assign(model="a"), "compare", {**NO_CLUSTERS, "by": "category"}, "the same model"),
-        (PLAIN[PLAIN.model == "m00"], "compare", NO_CLUSTERS, "holds 'm00' alone"),
-        (changed("billions", -1), "share", OF_BILLIONS, "-1 is not a number of 0 or more"),
-        (PLAIN, "agreement", {}, "column 'item_id' is unknown"),
-    ],
-)
-def test_bad_input_is_named_in_one_sentence(table, function, options, message, refusal):
-    text = refusal(getattr(bench, function), table, **options)
+@cases(__file__, "bad_input.csv")
+def test_bad_input_is_named_in_one_sentence(case, refusal):
+    table = PLAIN.copy()
+    if case["column"]:
+        table.loc[1, case["column"]] = case["value"]
+    options = json.loads(case["options"] or "{}")
+    text = refusal(getattr(bench, case["function"]), table, **options)
     assert text.startswith(("frame", "scores", "ratings"))
-    assert message in text
+    assert case["message"] in text
 
 
 def test_a_mistake_in_a_file_names_its_row(tmp_path, refusal):
     path = tmp_path / "scores.csv"
-    changed("score", "many").to_csv(path, index=False)
+    PLAIN.replace({"score": {1: "many"}}).to_csv(path, index=False)
     assert refusal(bench.friedman, path).startswith(f"{path}, row 2, column `score`: 'many'")
 
 
@@ -211,7 +184,7 @@ def difference(first, second):
     """Compare two models' scores of the same items, in the same order."""
     items = pd.DataFrame({"item_id": range(len(first))})
     sides = [items.assign(model=name, score=s) for name, s in (("a", first), ("b", second))]
-    (row,) = bench.compare(pd.concat(sides), **NO_CLUSTERS).itertuples()
+    (row,) = bench.compare(pd.concat(sides), "score", cluster=None, stratum=None).itertuples()
     return row
 
 
