@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from bench.metrics.bootstrap import Sample, estimate, interval, replicate, resample, sample
+from tests.helpers.cases import cases
 
 
 def frame(values):
@@ -125,35 +126,24 @@ def test_crossed_samples_agree_with_a_slow_loop():
     assert np.var(values[1:]) == pytest.approx(np.var(draws, axis=0) @ [1, 1, -1], rel=0.1)
 
 
-# None of 24 units is another: as likely as 0.025 where 14.25 % of all are, as 0.8575 ** 24 is.
-UNSEEN = 0.1425
-# A mean of 0.02 and a standard error of 0.01; t has 23 degrees of freedom.
-T2 = 2.0686576**2 * 0.01**2 / (0.02 * 0.98)
-ARM = np.sqrt(T2 * 0.02 * 0.98 + T2**2 / 4)
-NEAR_0 = (0.02 + T2 / 2 - ARM) / (1 + T2), (0.02 + T2 / 2 + ARM) / (1 + T2)
-# 3,000 answers of which 30 % are yes.
-MANY = np.random.default_rng(0).normal(0, np.sqrt(0.3 * 0.7 / 3000), 200_000)
+# By name, how resamples differ from the value. Of 3,000 answers 30 % are yes.
+DEVIATIONS = {
+    "alike": [0] * 9,
+    "two values": [-0.01, 0.01] * 500,
+    "binomial": np.random.default_rng(0).normal(0, np.sqrt(0.3 * 0.7 / 3000), 200_000),
+    "above": np.linspace(0.1, 0.2, 999),
+}
 
 
-@pytest.mark.parametrize(
-    ("value", "deviations", "rests_on", "limits", "low", "high"),
-    [
-        (0, [0] * 9, Sample(24, 1, 24), (0, 1), 0, UNSEEN),
-        # Unequal in size, they count for as many as their effective number.
-        (0, [0] * 9, Sample(48, 1, 24), (0, 1), 0, UNSEEN),
-        (0.5, [0] * 9, Sample(24, 1, 24), (0, 1), 0.5 - UNSEEN / 2, 0.5 + UNSEEN / 2),
-        (100, [0] * 9, Sample(24, 1, 24), (0, 100), 100 - 100 * UNSEEN, 100),
-        (0.02, [-0.01, 0.01] * 500, Sample(24, 1, 24), (0, 1), *NEAR_0),
-        # Wilson's interval of a share.
-        (0.3, MANY, Sample(3000, 1, 3000), (0, 1), 0.2839, 0.3166),
-        # An interval holds its estimate; 97.96 % of t are below that of 29 degrees of freedom.
-        (0.2, np.linspace(0.1, 0.2, 999), Sample(30, 1, 30), None, 0.2, 0.398),
-    ],
-)
-def test_intervals_on_a_scale_by_hand(value, deviations, rests_on, limits, low, high):
-    result = interval(value + np.array([0, *deviations]), rests_on, limits)
-    near = 3e-4 * (limits or (0, 1))[1]
-    assert result == (value, pytest.approx(low, abs=near), pytest.approx(high, abs=near))
+@cases(__file__, "intervals.csv")
+def test_intervals_on_a_scale_by_hand(case):
+    deviations = DEVIATIONS[case.pop("deviations")]
+    case.pop("why")
+    value, units, effective, length, *ends = (float(cell or "nan") for cell in case.values())
+    limits = None if np.isnan(length) else (0, length)
+    result = interval(value + np.array([0, *deviations]), Sample(units, 1, effective), limits)
+    assert result.value == value
+    assert [result.low, result.high] == pytest.approx(ends, abs=3e-4 * (limits or (0, 1))[1])
 
 
 def test_a_zero_has_no_sign():
