@@ -168,31 +168,26 @@ def nli_pairs(folder):
     return rows.assign(stratum=items.category + "|" + kind)
 
 
-def nli_answers(pairs, share, effects, rng):
-    """Draw a classifier's labels; return the pairs with the columns of their sums."""
-    occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
-    sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
-    logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
-    p = expit(logit + effects[1] * rng.normal(size=len(sentence))[j])
-    biased, other = rng.random(len(pairs)) < p, rng.random(len(pairs)) < 0.3
-    labels = np.full(len(pairs), LABELS.index("neutral"))
-    stereotyped = pairs.task.map({"ps": 0, "as": 1, "ns": -1}).to_numpy()
-    either = np.where(stereotyped >= 0, stereotyped, rng.integers(2, size=len(pairs)))
-    labels[biased] = either[biased]
-    rest = ~biased & other & (stereotyped >= 0)
-    labels[rest] = 1 - stereotyped[rest]
-    cells = pairs.task + "_" + pairs.gender + "_" + np.array(LABELS)[labels]
-    sums = pd.get_dummies(cells, dtype=float).reindex(columns=NLI_SUMS, fill_value=0.0)
-    return pd.concat([pairs, sums], axis=1)
-
-
 def nli_coverage(pairs, studies):
     neutral = (pairs.task == "ns").mean()
+    occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
+    sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
+    stereotyped = pairs.task.map({"ps": 0, "as": 1, "ns": -1}).to_numpy()
     for (name, effects), share, k in product(NLI_EFFECTS.items(), NLI_SHARES, range(studies)):
-        other = 0.3 * (1 - share)
-        truth = {"coal": share, "fn": (1 - neutral) * (share + other) + neutral * share}
-        truth |= {"coal_balanced": share, "directional_gap": share - other, "gender_gap": 0.0}
-        rows = nli_answers(pairs, share, effects, np.random.default_rng([2, k]))
+        rng, n = np.random.default_rng([2, k]), len(pairs)
+        logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
+        p = expit(logit + effects[1] * rng.normal(size=len(sentence))[j])
+        biased, other = rng.random(n) < p, rng.random(n) < 0.3
+        either = np.where(stereotyped >= 0, stereotyped, rng.integers(2, size=n))
+        reverse = other & (stereotyped >= 0)
+        labels = np.select([biased, reverse], [either, 1 - stereotyped], LABELS.index("neutral"))
+        cells = pairs.task + "_" + pairs.gender + "_" + np.array(LABELS)[labels]
+        sums = pd.get_dummies(cells, dtype=float).reindex(columns=NLI_SUMS, fill_value=0.0)
+        reversed_share = 0.3 * (1 - share)
+        not_neutral = (1 - neutral) * (share + reversed_share) + neutral * share
+        truth = {"coal": share, "fn": not_neutral, "coal_balanced": share}
+        truth |= {"directional_gap": share - reversed_share, "gender_gap": 0.0}
+        rows = pd.concat([pairs, sums], axis=1)
         metrics = [metric for metric in score_metrics(soft=False) if metric.name in truth]
         scoring = Scoring(rows, NLI_SUMS, metrics, "robust", part="stratum", crossed=CROSSED)
         for metric in metrics:
@@ -201,36 +196,32 @@ def nli_coverage(pairs, studies):
             yield from check(interval(values, sample, metric.limits), truth[metric.name], *keys)
 
 
-def mcbe_scores(sizes, shift, rng):
-    """Draw a model's scores of the instances; what is hard about one shows in three tasks."""
-    parts = []
-    for category, n in sizes.items():
-        hard = rng.normal(shift, 1, n)
-        top = {
-            # Variances of likelihoods fall off exponentially, so that scores crowd at 100.
-            "pc": 100 * np.exp(-2 * rng.exponential(0.5, n)),
-            "sc": 100.0 * (hard + rng.normal(0, 1, n) < 0),
-            "ss": 100 * expit(-hard - rng.normal(0, 1, n)),
-            "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
-        }
-        own = pd.DataFrame({**top, "item_id": [f"{category}:{k}" for k in range(n)]})
-        own = own.melt("item_id", var_name="task", value_name="score top")
-        parts.append(own.assign(category=category, repeat=0, **{"score bottom": 1.0}))
-    known = Values(pd.concat(parts, ignore_index=True))
-    items = pd.DataFrame({"category": list(sizes)})
-    return scores_of(mcbe.McbeScoring(known, pd.DataFrame(), items, "robust"), mcbe.PRIMARY_METRICS)
-
-
 def mcbe_coverage(studies):
     categories = frame(load(find("mcbe", OWN_SAMPLES))).category
     sizes = dict(categories.value_counts(sort=False))
+    items = pd.DataFrame({"category": list(sizes)})
     for shift, k in product((0.0, -3.0), range(studies)):
+        rng, parts = np.random.default_rng([3, k]), []
+        for category, n in sizes.items():
+            # What is hard about an instance shows in three tasks.
+            hard = rng.normal(shift, 1, n)
+            top = {
+                # Variances of likelihoods fall off exponentially, so that scores crowd at 100.
+                "pc": 100 * np.exp(-2 * rng.exponential(0.5, n)),
+                "sc": 100.0 * (hard + rng.normal(0, 1, n) < 0),
+                "ss": 100 * expit(-hard - rng.normal(0, 1, n)),
+                "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
+            }
+            own = pd.DataFrame({**top, "item_id": [f"{category}:{k}" for k in range(n)]})
+            own = own.melt("item_id", var_name="task", value_name="score top")
+            parts.append(own.assign(category=category, repeat=0, **{"score bottom": 1.0}))
+        known = Values(pd.concat(parts, ignore_index=True))
+        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "robust")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        scores = mcbe_scores(sizes, shift, np.random.default_rng([3, k]))
-        for (category, task, _metric), score in scores.items():
+        for (category, task, _metric), score in scores_of(scoring, mcbe.PRIMARY_METRICS).items():
             keys = ("McBE", with_extent(task, category), f"instance, difficulty {shift:g}")
             yield from check(interval(*score), truth[task], *keys, f"{truth[task]:.0f}", k)
 
