@@ -61,9 +61,8 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
 
 
-def test_lists_and_mappings_may_be_json_texts(refusal):
-    assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
-    assert parameters(runs="a, b") == [["a", "b"]]
+def test_a_list_that_is_no_text_is_kept_and_an_ambiguous_text_refused(refusal):
+    assert parameters(models=["c"]) == [["c"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
 
 

@@ -18,9 +18,9 @@ from bench.metrics.primary import primary_rows
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
 
-# Of each benchmark one respondent with a bias, one with a habit, and one that refuses everything.
-BIASED, REFUSING = "simulated:bias=0.6", "simulated:refuse=1"
-HABITS = {"cbbq": "answer=A", "mcbe": "answer=A", "nli_coal": "label=contradiction"}
+# A respondent with a bias, one with a habit, and one that refuses everything.
+BIASED, HABIT = "simulated:bias=0.6", "simulated:answer=A,label=contradiction"
+MODELS = [BIASED, HABIT, "simulated:refuse=1"]
 OPTIONS = {
     "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 3},
     "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 3},
@@ -31,10 +31,8 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    models = {name: [BIASED, f"simulated:{habit}", REFUSING] for name, habit in HABITS.items()}
     return {
-        name: run.evaluate_all(name, models[name], folder, **options)
-        for name, options in OPTIONS.items()
+        name: run.evaluate_all(name, MODELS, folder, **options) for name, options in OPTIONS.items()
     }
 
 
@@ -163,7 +161,7 @@ def test_points_are_at_the_bias_that_was_put_in(scores):
     ax = drawn(scores_by_bias(*by_bias(scores["cbbq"]))).axes[0]
     points = {str(line.get_label()): tuple(line.get_xydata()[0]) for line in ax.lines}
     assert points[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
-    assert points["simulated:answer=A"][0] == pytest.approx(0.63), "next to each other"
+    assert points[HABIT][0] == pytest.approx(0.63), "next to each other"
 
 
 def test_models_differ_in_colour_or_mark_and_keep_these_if_another_is_left_out():
