@@ -15,6 +15,7 @@ import bench
 from bench.metrics import agreement
 from bench.metrics.agreement import severity_level
 from bench.metrics.agreement import winner_consistency as consistency
+from tests.helpers.cases import cases
 
 HERE = Path(__file__).parent
 NAN = math.nan
@@ -191,23 +192,10 @@ def test_cohen_s_kappa_is_statsmodels_with_and_without_clusters():
     assert clustered.ci_low != pytest.approx(plain.ci_low)
 
 
-ALIKE, ONE_CLUSTER = "all ratings are of one category", "1 cluster of items: an interval needs 5"
-
-
-@pytest.mark.parametrize(
-    ("raters", "size", "value", "note"),
-    [
-        ([list("CCAB") * 6] * 2, 4, 1, "raters agree on every item"),
-        ([["A"] * 24] * 2, 4, NAN, ALIKE),
-        ([list("ABAB"), list("ABAA")], 4, 0.5, ONE_CLUSTER),
-        ([list("AB"), list("BA"), list("AB")], 4, -1 / 3, ONE_CLUSTER),
-        ([[1, 1]] * 3, 0, NAN, ALIKE),
-        ([[1], [2]], 0, 0, "the formula gives a variance of 0"),
-        ([[1], [2], [2]], 0, -1 / 2, "too few items, or too few of another category"),
-    ],
-)
-def test_a_kappa_without_an_interval_says_why(raters, size, value, note):
-    result = kappa(in_clusters(raters, size))
-    assert result.estimate == pytest.approx(value, nan_ok=True)
+@cases(__file__, "kappas.csv")
+def test_a_kappa_without_an_interval_says_why(case):
+    raters = [list(case[name]) for name in ("first", "second", "third") if case[name]]
+    result = kappa(in_clusters(raters, int(case["size"])))
+    assert result.estimate == pytest.approx(float(case["value"] or NAN), nan_ok=True)
     assert np.isnan([result.ci_low, result.ci_high]).all()
-    assert result.note.startswith(note)
+    assert result.note.startswith(case["note"])
