@@ -145,17 +145,23 @@ def diversity(texts: pd.DataFrame) -> Diversity:
     return Diversity(pd.DataFrame(rows), _pairs(near, compared.iloc[first], compared.iloc[second]))
 
 
-def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def overlaps(
+    sets: dict[str, pd.DataFrame], near: float = NEAR
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare data sets two by two: for each text of one, find the nearest text of the other.
 
     Args:
         sets: texts by the name of their data set, as `bench.data.texts.texts` returns them; of more
             than `LARGEST` distinct texts of a language, a random sample of this size is compared.
+        near: the ROUGE-L from which two texts are near-duplicates.
 
     Returns:
         One row per ordered pair and language (`first`, `second`, `language`, `texts`, `mean`,
         `ci_low`, `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs.
         Intervals are by bootstrap over the texts of the first.
+
+    Raises:
+        BadInput: `near` is not above 0 and at most 1.
 
     Examples:
         >>> ours = pd.DataFrame({"item_id": ["a"], "language": "en", "text": "the tea is hot"})
@@ -164,6 +170,8 @@ def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]
           first  second  highest  near_duplicates
         0  ours  theirs      1.0                1
     """
+    if not 0 < near <= 1:
+        raise BadInput(f"least {near:g}: give a ROUGE-L above 0 and at most 1")
     rows, copies = [], []
     for (first, texts), (second, others) in permutations(sets.items(), 2):
         for language in dict.fromkeys(texts.language):
@@ -175,7 +183,7 @@ def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]
             part = _pairs(values.max(axis=1), a, b.iloc[best])
             sums = part[["rouge_l"]].assign(n=1.0).to_numpy(float)
             mean = estimate_of_items(sums, lambda s: s[:, 0] / s[:, 1], list(part.item_a))
-            close = part[part.rouge_l >= NEAR]
+            close = part[part.rouge_l >= near]
             key = (first, second, language, len(part))
             rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
             copies.append(close.assign(first=first, second=second))
