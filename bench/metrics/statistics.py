@@ -56,6 +56,7 @@ def share(
     *,
     mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
+    crossed: str = "crossed",
 ) -> pd.DataFrame:
     """Compute the sum of a column divided by the sum of another, with a 95 % interval.
 
@@ -63,8 +64,7 @@ def share(
     all their rows, within strata.
 
     Args:
-        frame: outcomes, or any frame with these columns. If it has a column `crossed`, such as
-            NLI-CoAL's sentences, this is a second thing that was sampled, across the clusters.
+        frame: outcomes, or any frame with these columns.
         column: the numbers to add up, for example `stereotyped`. A row without one does not count.
         of: the column to divide by, for example `answered`. Default: the number of rows.
         by: the columns that name a group, for example `["model", "category"]`. Default: one group.
@@ -74,6 +74,8 @@ def share(
             shares of its values, as benchmarks average over categories. Of several, such as
             `["category", "task"]`, it is the mean over categories of their means over tasks.
         limits: the ends of the scale. Default: 0 and 1 if no row exceeds them, else none.
+        crossed: the column of a second thing that was sampled across the clusters, such as
+            NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
 
     Returns:
         The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`), and `note`.
@@ -92,7 +94,7 @@ def share(
         1     b      0.17    0.01     0.85  6
     """
     table, groups = Table(frame), as_list(by)
-    units = _units(table, column, of, cluster, stratum, mean_over)
+    units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     limits = limits or _limits(units)
     rows = []
     for keys, index in table.groups(groups):
@@ -119,6 +121,7 @@ def compare(
     *,
     mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
+    crossed: str = "crossed",
 ) -> pd.DataFrame:
     """Compare a share between each two models, on the items that both have.
 
@@ -127,7 +130,7 @@ def compare(
     Args:
         between: the column that names the two sides: `model`, or `prompts` for example.
         by: the columns that name a group; pairs are of rows of one group.
-        frame, column, of, cluster, stratum, mean_over, limits: as in `share`.
+        frame, column, of, cluster, stratum, mean_over, limits, crossed: as in `share`.
 
     Returns:
         The columns of `by`, `first` and `second` (two values of `between`), `estimate` (the share
@@ -149,7 +152,7 @@ def compare(
         0     a      b      0.62     0.2     1.05        0.01  8
     """
     table, groups = Table(frame), as_list(by)
-    units = _units(table, column, of, cluster, stratum, mean_over)
+    units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     table.check_filled(between)
     names = [name for name in KEYS if name in table.rows and name != between]
     if not names:
@@ -356,6 +359,7 @@ def _units(
     cluster: str | None,
     stratum: str | None,
     mean_over: str | Sequence[str] | None,
+    crossed: str,
 ) -> pd.DataFrame:
     """Return the sums and units of each row; a row without a number is `missing`, its sums 0."""
     for name, value in (("cluster", cluster), ("stratum", stratum)):
@@ -381,8 +385,8 @@ def _units(
     for k, name in enumerate(parts):
         names = table.rows[name].astype(str)
         units["part"] = units.part + SEPARATOR + names if k else names
-    if "crossed" in table.rows:
-        units["crossed"] = table.rows.crossed
+    if crossed in table.rows:
+        units["crossed"] = table.rows[crossed]
         units["within"] = table.rows.get("category", ALL)
     return units
 
