@@ -1,5 +1,7 @@
 """Published numbers: what papers print, and how scores of runs are compared with them."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -79,17 +81,13 @@ def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(
 
 
 def test_a_run_is_compared_with_the_same_model_alone(tmp_path):
-    own = tmp_path / "own.csv"
-    row = "cbbq,,{},{},,all,ambiguous,s_amb,0.25,all items,a paper of 2026,"
-    models = [("Habit", "lab/habit-1"), ("Habit large", "lab/habit-10"), ("Other", "")]
-    lines = [",".join(COLUMNS), *(row.format(*model) for model in models)]
-    own.write_text("\n".join(lines), "utf-8")
+    printed = Path(__file__).with_name("printed.csv")
     asked = [
         run.evaluate("cbbq", "simulated:answer=A", name=name, limit=2, out=tmp_path / name)
         for name in ("Habit-1 (chat)", "my habit-1")
     ]
     scores = run.table(asked)
-    (found,) = papers.compare_with_published(asked, scores, own).itertuples()
+    (found,) = papers.compare_with_published(asked, scores, printed).itertuples()
     assert (found.model, found.published_model) == ("Habit-1 (chat)", "Habit")
     assert found.difference == pytest.approx(found.score - 0.25)
     assert "samples" in found.own_setting

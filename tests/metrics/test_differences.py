@@ -1,5 +1,7 @@
 """Models against each other: verdicts and open ranks, of outcomes and scores made by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -78,16 +80,8 @@ def test_several_runs_of_a_model_and_single_runs_are_refused(refusal):
     assert "no two on one benchmark" in refusal(bench.differences, scores(alone), alone)
 
 
-def test_scores_from_elsewhere_are_paired_by_category(tmp_path, refusal):
-    rng = np.random.default_rng(0)
-    rows = [
-        f"{model},{name},ss,{score + rng.normal(0, 2):.1f}"
-        for name in range(12)
-        for model, score in (("a", 80), ("b", 60), ("c", 61))
-    ]
-    path = tmp_path / "mine.csv"
-    path.write_text("\n".join(["model,category,task,score", *rows]), "utf-8")
-    table = bench.read_scores(path)
+def test_scores_from_elsewhere_are_paired_by_category(refusal):
+    table = bench.read_scores(Path(__file__).with_name("elsewhere.csv"))
     assert len(table[table.category == "all"]) == 3
     pairs = bench.differences(table)
     assert pairs[["first", "second", "verdict", "n"]].to_numpy().tolist() == [
