@@ -78,20 +78,19 @@ def test_pairs_are_by_the_formulas_of_their_authors():
     n, k = rows.shape
     sums = stats.rankdata(rows, axis=1).sum(0)
     table = friedman(rows).pairs
+    first, second = (table[side].map("abcde".index) for side in ("first", "second"))
+    apart = sums[first] - sums[second]
+    assert list(table.estimate) == pytest.approx(list(apart / n))
+    q = abs(apart / n) / math.sqrt(k * (k + 1) / (6 * n)) * math.sqrt(2)
+    nemenyi = stats.studentized_range.sf(q, k, np.inf)
+    assert list(table.p_adjusted) == pytest.approx(list(nemenyi), abs=1e-6)
+    assert (table.p_adjusted < 0.05).equals((table.ci_low > 0) | (table.ci_high < 0))
     # Conover, 1999, section 5.8, without ties: A = n k (k + 1) (2 k + 1) / 6.
     left = 2 * (n * n * k * (k + 1) * (2 * k + 1) / 6 - (sums**2).sum()) / ((n - 1) * (k - 1))
-    conover, wilcoxon = [], []
-    for row in table.itertuples():
-        i, j = "abcde".index(row.first), "abcde".index(row.second)
-        apart = sums[i] / n - sums[j] / n
-        assert row.estimate == pytest.approx(apart)
-        q = abs(apart) / math.sqrt(k * (k + 1) / (6 * n)) * math.sqrt(2)
-        assert row.p_adjusted == pytest.approx(stats.studentized_range.sf(q, k, np.inf), abs=1e-6)
-        assert (row.p_adjusted < 0.05) == (row.ci_low > 0 or row.ci_high < 0)
-        conover.append(2 * stats.t.sf(abs(sums[i] - sums[j]) / math.sqrt(left), (n - 1) * (k - 1)))
-        wilcoxon.append(stats.wilcoxon(rows[:, i], rows[:, j], method="exact").pvalue)
-    assert list(table.p_conover) == pytest.approx(multipletests(conover, method="holm")[1])
-    assert list(table.p_wilcoxon) == pytest.approx(multipletests(wilcoxon, method="holm")[1])
+    conover = 2 * stats.t.sf(abs(apart) / math.sqrt(left), (n - 1) * (k - 1))
+    wilcoxon = stats.wilcoxon(rows[:, first], rows[:, second], method="exact").pvalue
+    for name, p in (("p_conover", conover), ("p_wilcoxon", wilcoxon)):
+        assert list(table[name]) == pytest.approx(list(multipletests(p, method="holm")[1]))
 
 
 @pytest.mark.parametrize("parts", [3, 30])
