@@ -18,6 +18,7 @@ from bench.data.readers import to_toml
 from bench.export import eee, lm_eval
 from bench.metrics.table import ALL
 from bench.scorers.names import short_name
+from tests.helpers.cases import cases
 
 RUNS = {
     "mcbe": {"judge": "simulated:answer=3", "limit": 2},
@@ -70,23 +71,10 @@ def test_runs_become_records_of_every_eval_ever(benchmark, own_folder):
                 Draft7Validator(schema).validate(value)
 
 
-@pytest.mark.parametrize(
-    ("described", "name"),
-    [
-        ({"id": "Qwen/Qwen3-8B", "revision": "a" * 40}, "Qwen/Qwen3-8B"),
-        ({"id": "gpt2", "revision": "a" * 40}, "huggingface/gpt2"),
-        ({"id": "models/mine", "revision": "1234", "device": "cpu"}, "local/mine"),
-        ({"id": "/models/mine", "revision": "1234"}, "local/mine"),
-        ({"id": "replay:there/a b.jsonl"}, "recorded/a_b.jsonl"),
-        ({"id": "qwen-plus", "revision": "1234"}, "recorded/qwen-plus"),
-        ({"id": "Qwen/Qwen3-8B", "revision": "1234"}, "Qwen/Qwen3-8B"),
-        ({"id": "openai:qwen-plus@http://h:1/v1", "host": "h:1"}, "h_1/qwen-plus"),
-        ({"id": "openai:Qwen/Q@http://h:1/v1", "host": "h:1"}, "Qwen/Q"),
-        ({"id": "tiny:s,bias=1"}, "bias-workbench/tiny_s,bias=1"),
-    ],
-)
-def test_a_model_has_an_organisation_and_a_name(described, name):
-    assert export.model_id(described) == name
+@cases(__file__, "model_ids.csv")
+def test_a_model_has_an_organisation_and_a_name(case):
+    described = {column: cell for column, cell in case.items() if cell}
+    assert export.model_id(described) == case["name"]
 
 
 # The Hugging Face Hub

@@ -16,20 +16,6 @@ benchmarks: {cbbq: {data: data, limit: 2}}
 """
 
 
-@pytest.fixture
-def report(own_folder):
-    """A report whose pages are empty files."""
-    shutil.copytree(get("cbbq").metadata.samples, "data")
-    Path("mine.yml").write_text(STUDY, "utf-8")
-    run = evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/model/cbbq")
-    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).touch()
-    page = fingerprint.of_page(get("cbbq").metadata.page, {}, [run.folder.resolve()])
-    fingerprint.remember(Path("out/notebooks/cbbq.ipynb"), page)
-    fingerprint.remember_report(study.load(Path("mine.yml")), Path("out"))
-
-
 def edit(path):
     """Change a file, and the title if it is the study's."""
     text = Path(path).read_text("utf-8").replace("A study", "Another")
@@ -47,9 +33,17 @@ def edit(path):
         (lambda folder: fingerprint.forget_report(Path(folder)), "out"),
     ],
 )
-@pytest.mark.usefixtures("report")
-def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(change, path):
+def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(own_folder, change, path):
+    shutil.copytree(get("cbbq").metadata.samples, "data")
+    Path("mine.yml").write_text(STUDY, "utf-8")
+    run = evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/model/cbbq")
+    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    page = fingerprint.of_page(get("cbbq").metadata.page, {}, [run.folder.resolve()])
+    fingerprint.remember(Path("out/notebooks/cbbq.ipynb"), page)
     plan = study.load(Path("mine.yml"))
+    fingerprint.remember_report(plan, Path("out"))
     assert fingerprint.is_unchanged(plan, Path("out"))
     change(path)
     assert not fingerprint.is_unchanged(study.load(Path("mine.yml")), Path("out"))
