@@ -12,6 +12,15 @@ def table(file, name):
     return pd.read_csv(Path(file).with_name(name), keep_default_na=False, dtype=str)
 
 
+def edited(file, name, *changes):
+    """Read `name` next to `file`, with the second text of each change in place of the first."""
+    content = Path(file).with_name(name).read_text("utf-8")
+    for old, new in changes:
+        assert old in content
+        content = content.replace(old, new)
+    return content
+
+
 def json_lines(file, name):
     """Read the objects of the JSON Lines `name` next to `file`."""
     return [json.loads(line) for line in Path(file).with_name(name).read_text("utf-8").splitlines()]

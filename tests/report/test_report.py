@@ -13,19 +13,10 @@ from bench.report import build, site, study, study_runs
 from bench.report.study_runs import run_folder
 from bench.run import Run, evaluate
 from tests.helpers.answering import said
+from tests.helpers.cases import edited
 from tests.slow.helpers.browser import axe, visit
 
 PLANTED = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
-STUDY = """
-title: Report <of> tests
-models: ["simulated:bias=1", "simulated:refuse=1", "replay:planted.jsonl"]
-benchmarks:
-  cbbq: {categories: [gender, age], limit: 2}
-  nli_coal: {categories: [zh], limit: 4}
-analyses:
-  meta_evaluation: {languages: [zh], rates: [0, 0.5, 1], seeds: [0]}
-  self_correction: {}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +28,12 @@ def made(tmp_path_factory):
     answers = rows[["task", "item_id", "request"]].assign(response=f"A {PLANTED}")
     answers.to_json(folder / "planted.jsonl", orient="records", lines=True)
     with contextlib.chdir(folder):
-        return build.make(load(STUDY), "mine")
+        return build.make(load("three_models.yml"), "mine")
 
 
-def load(text):
-    """Write a study into the working folder, and read it."""
-    Path("mine.yml").write_text(text, "utf-8")
+def load(name, *changes):
+    """Write a study beside this file into the working folder, with texts replaced, and read it."""
+    Path("mine.yml").write_text(edited(__file__, name, *changes), "utf-8")
     return study.load(Path("mine.yml"))
 
 
@@ -136,16 +127,9 @@ def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures
     assert shown["violations"] == []
 
 
-SMALL = """
-title: T
-models: ["simulated:bias=1", "simulated:bias=0"]
-benchmarks: {nli_coal: {categories: [zh], limit: 2}}
-"""
-
-
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(own_folder):
     def ask(limit):
-        plan = load(SMALL.replace("limit: 2", f"limit: {limit}"))
+        plan = load("two_models.yml", ("limit: 2", f"limit: {limit}"))
         first, _second = study_runs.cells(plan)
         return study_runs.ask(plan, first, Path("r"), study_runs.budgets(plan)).state
 
@@ -161,7 +145,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
 
 
 def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(own_folder):
-    plan, folder = load(SMALL), own_folder / "r"
+    plan, folder = load("two_models.yml"), own_folder / "r"
     first, second = study_runs.cells(plan)
     first = study_runs.ask(plan, first, folder, study_runs.budgets(plan))
     cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
@@ -183,30 +167,15 @@ def _die_with_the_first_model(sending, plan, own, *given):
 @pytest.mark.slow
 def test_a_worker_that_is_killed_fails_its_own_model(own_folder, monkeypatch):
     monkeypatch.setattr(study_runs, "_work", _die_with_the_first_model)
-    cells = study_runs.ask_models(load(SMALL), Path("r"), jobs=1)
+    cells = study_runs.ask_models(load("two_models.yml"), Path("r"), jobs=1)
     assert [cell.state for cell in cells] == ["failed", "done"]
     assert "ended early (exit status 9)" in cells[0].why
-
-
-OWN = """
-title: Mine
-models: ["simulated:"]
-benchmarks: {cbbq: {limit: 1, data: samples, page: false}}
-analyses: {./my_words.ipynb: {}}
-"""
-ASKED = """
-title: An endpoint
-models: ["MODEL"]
-benchmarks: {cbbq: {categories: [age], limit: 1, data: samples}}
-analyses: {explore: }
-options: {limits: {budget_requests: 40}}
-"""
 
 
 @pytest.mark.slow
 def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     server = serve(lambda body: said("A"))
-    plan = load(ASKED.replace("MODEL", server.model))
+    plan = load("endpoint.yml", ("MODEL", server.model))
     made = build.make(plan, "out")
     (record,) = Path("out/runs").glob("*/*/run.json")
     assert len(server.seen) == len(Run.open(record.parent).records)
@@ -224,8 +193,8 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
 def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     server = serve(lambda body: said("A"))
     models = [server.model, server.model.replace("openai:", "openai:other-")]
-    text = ASKED.replace('["MODEL"]', str(models)).replace("limit: 1", "limit: 20")
-    made = build.make(load(text.replace("[age]", "[age, race]")), "out", jobs=2)
+    changes = ('["MODEL"]', str(models)), ("limit: 1", "limit: 20"), ("[age]", "[age, race]")
+    made = build.make(load("endpoint.yml", *changes), "out", jobs=2)
     # Up to four to each model found out what it can do.
     assert 40 - 8 <= len(server.seen) <= 40
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]
@@ -242,7 +211,7 @@ def test_a_notebook_beside_the_study_is_a_page_like_any_other(own_folder):
         cells.append(nbformat.v4.new_code_cell(source, metadata=metadata))
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), "my_words.ipynb")
-    made = build.make(load(OWN), "out")
+    made = build.make(load("own_page.yml"), "out")
     assert not made.failed
     assert "Replies about gender have 1.0 letters" in page(made)
     assert {path.stem for path in Path("out").glob("*.html")} == {"index", "my_words"}

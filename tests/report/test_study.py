@@ -2,14 +2,13 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput
 from bench.report import build, study, study_runs
-from tests.helpers.cases import cases
+from tests.helpers.cases import cases, edited
 
 
 @pytest.fixture
@@ -17,11 +16,7 @@ def load(tmp_path):
     """`load((old, new)..., file)`: the study of a file beside this one, with texts replaced."""
 
     def read(*changes, file="study.yml"):
-        text = Path(__file__).with_name(file).read_text("utf-8")
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        (tmp_path / "mine.yml").write_text(text, "utf-8")
+        (tmp_path / "mine.yml").write_text(edited(__file__, file, *changes), "utf-8")
         return study.load(tmp_path / "mine.yml")
 
     return read
