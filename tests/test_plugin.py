@@ -12,17 +12,6 @@ import pytest
 
 PLUGIN = Path(__file__).parent / "plugin"
 PAGE = Path(__file__).parents[1] / "docs/new_benchmark.md"
-STUDY = """
-title: A fourth benchmark
-question: Does it run through everything?
-models: ["simulated:bias=0.2", "simulated:bias=0.9", "tiny:s"]
-benchmarks:
-  everyday: {data: samples}
-analyses:
-  data_quality: {}
-  compare_models: {benchmarks: []}
-  explore: {}
-"""
 
 
 def python(folder, *words):
@@ -62,8 +51,7 @@ def test_the_page_shows_parts_of_the_example(name, language):
 
 @pytest.mark.slow
 def test_a_study_has_its_page_and_analyses(tmp_path):
-    (tmp_path / "study.yml").write_text(STUDY)
-    python(tmp_path, "-m", "bench", "report", "study.yml", "--out", "report")
+    python(tmp_path, "-m", "bench", "report", PLUGIN / "study.yml", "--out", "report")
     pages = {path.stem for path in (tmp_path / "report").glob("*.html")}
     analyses = {"data_quality", "compare_models", "explore"}
     assert pages == {"index", "everyday", "answers-everyday", *analyses}

@@ -29,16 +29,15 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def scores(tmp_path_factory):
+    """Score tables by benchmark; CBBQ's by name and topic, and NLI-CoAL's shares by gender."""
     folder = tmp_path_factory.mktemp("runs")
-    return {
-        name: run.evaluate_all(name, MODELS, folder, **options) for name, options in OPTIONS.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def scores(runs):
-    return {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
+    runs = {name: run.evaluate_all(name, MODELS, folder, **own) for name, own in OPTIONS.items()}
+    tables = {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
+    first, *_ = runs["cbbq"]
+    outcomes = bench.outcomes(*runs["nli_coal"])
+    shares = bench.share(outcomes, "biased", "parsed", by=["model", "set", "gender"])
+    return {**tables, "names": by_name_and_topic(first.records, first.items), "shares": shares}
 
 
 def score(scores, task, metric="score", category="all"):
@@ -64,43 +63,29 @@ def forest(scores, **look):
     return fig
 
 
-def names_by_topic(_scores, runs):
-    return cbbq.names_by_topic(by_name_and_topic(runs[0].records, runs[0].items), "gender")
+PICTURES = [
+    lambda scores: cbbq.category_heatmaps(scores["cbbq"]),
+    lambda scores: cbbq.names_by_topic(scores["names"], "gender"),
+    lambda scores: mcbe.tasks_by_model(scores["mcbe"]),
+    lambda scores: mcbe.categories_by_model(bench.measure(scores["mcbe"])),
+    lambda scores: nli_coal.labels_by_set(scores["nli_coal"]),
+    lambda scores: forest(overall(scores["cbbq"]), col="title", percent=True),
+    lambda scores: forest(bench.measure(scores["cbbq"]), y="category", hue="model"),
+    lambda scores: forest(overall(scores["mcbe"]), col="title", limits=(0, 100)),
+    lambda scores: forest(scores["shares"], hue="gender", col="set"),
+    lambda scores: scores_by_bias(*by_bias(scores["cbbq"])),
+    lambda scores: scores_beside(*by_bias(scores["cbbq"])),
+]
 
 
-def forest_of_shares(_scores, runs):
-    keys = ["model", "set", "gender"]
-    shares = bench.share(bench.outcomes(*runs), "biased", "parsed", by=keys)
-    return forest(shares, hue="gender", col="set")
-
-
-# Of each picture how it is drawn from scores and runs.
-PICTURES = {
-    "cbbq category_heatmaps": lambda scores, _: cbbq.category_heatmaps(scores),
-    "cbbq names_by_topic": names_by_topic,
-    "mcbe tasks_by_model": lambda scores, _: mcbe.tasks_by_model(scores),
-    "mcbe categories_by_model": lambda scores, _: mcbe.categories_by_model(bench.measure(scores)),
-    "nli_coal labels_by_set": lambda scores, _: nli_coal.labels_by_set(scores),
-    "cbbq forest": lambda scores, _: forest(overall(scores), col="title", percent=True),
-    "cbbq categories": lambda scores, _: forest(bench.measure(scores), y="category", hue="model"),
-    "mcbe forest": lambda scores, _: forest(overall(scores), col="title", limits=(0, 100)),
-    "nli_coal forest of shares": forest_of_shares,
-    "cbbq scores_by_bias": lambda scores, _: scores_by_bias(*by_bias(scores)),
-    "cbbq scores_beside": lambda scores, _: scores_beside(*by_bias(scores)),
-}
-WITHOUT_FONT = ["cbbq category_heatmaps", "cbbq names_by_topic", "nli_coal labels_by_set"]
-
-
-@pytest.mark.parametrize(
-    ("name", "font"), [(name, True) for name in PICTURES] + [(name, False) for name in WITHOUT_FONT]
-)
-def test_a_picture_draws_without_warnings(name, font, runs, scores, monkeypatch):
-    """Where no font has Chinese, a name is a number or in English: a box would be a warning."""
-    if not font:
+@pytest.mark.parametrize("has_chinese", [True, False])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_a_picture_draws_without_warnings(picture, has_chinese, scores, monkeypatch):
+    """Without a Chinese font, a name is a number or in English: a box would be a warning."""
+    if not has_chinese:
         monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
     figures.theme()
-    benchmark = name.partition(" ")[0]
-    drawn(PICTURES[name](scores[benchmark], runs[benchmark]))
+    drawn(picture(scores))
 
 
 def hatched(ax):
