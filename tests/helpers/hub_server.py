@@ -54,9 +54,6 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def do_HEAD(self):
-        self.do_GET()
-
     def do_GET(self):
         path = unquote(urlsplit(self.path).path)
         if self.server.stopped:
@@ -87,6 +84,8 @@ class Handler(BaseHTTPRequestHandler):
         ]
         metadata = {"id": name.removeprefix("datasets/"), "sha": commit, "siblings": listed}
         return self.send(200, json.dumps(listed if kind == "tree" else metadata).encode())
+
+    do_HEAD = do_GET
 
     def send(self, status, body=b"", code="", commit=""):
         headers = {"ETag": tag(body), "Content-Length": str(len(body)), "X-Repo-Commit": commit}

@@ -114,9 +114,7 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
     assert hides not in page.body
 
 
-@pytest.fixture
-def times(tmp_path, monkeypatch):
-    """`times(x)`: how often a notebook is run to make its page with this parameter."""
+def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
     ran, kernels = [], SimpleQueue()
     kernels.put(Mock())
 
@@ -126,7 +124,8 @@ def times(tmp_path, monkeypatch):
         shutil.copy(source, target)
         return execute.Trouble("ValueError", "no") if parameters["x"] == 13 else None
 
-    def make(x=1):
+    def times(x=1):
+        """Make the page with this parameter, and count the runs of its notebook."""
         before, folder = len(ran), tmp_path / "report"
         parameters = {"x": x, "runs": [str(tmp_path / "run")]}
         job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [])
@@ -138,10 +137,6 @@ def times(tmp_path, monkeypatch):
     written(tmp_path / "one.ipynb")
     (tmp_path / "run/records").mkdir(parents=True)
     (tmp_path / "run/run.json").write_text("{}")
-    return make
-
-
-def test_a_notebook_is_run_again_only_where_something_changed(times, tmp_path, monkeypatch):
     assert [times(), times()] == [1, 0]
     assert times(x=2) == 1
     (tmp_path / "run/records/answers.parquet").write_bytes(b"rows")

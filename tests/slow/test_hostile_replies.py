@@ -4,7 +4,6 @@ them is live where they are shown."""
 import io
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -25,6 +24,7 @@ from bench.tasks import fence
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
 from tests.helpers import recorded
+from tests.helpers.cases import json_lines
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +51,7 @@ def read(name, reply):
 
 
 # What a reply is put together from: what models write, and what nobody should.
-WRITTEN = (Path(__file__).parent / "texts/pieces.txt").read_text("utf-8")
-SPACED = ["or ", "not ", "is wrong", "[5, 8)", "score: ", "not a ", "\n", "\r", "\t", " ", "　"]
-SPACED += ["<img src=x onerror=alert(1)>", "<iframe src=//x>", "{{ config }}", "{% raw %}"]
-SPACED += ["=cmd|' /C calc'!A0", '{"score": 7}', "'; DROP TABLE"]
-UNSEEN = ["\x00", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\u202e", "\u2066", "\u200b", "\ufeff"]
-UNSEEN += ["\ud800", "\udfff", "\ufffe", "\U000e0041", "\u0301", "\u0316"]
-PIECES = WRITTEN.split() + SPACED + UNSEEN
+PIECES = json_lines(__file__, "pieces.jsonl")
 BEGUN = ["答案：B", "7分，因为", "neutral.", "有。", "职业"]
 REPLIES = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=12).map("".join),

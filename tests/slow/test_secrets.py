@@ -15,21 +15,14 @@ from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
 from bench.scorers.names import path_slug
 from tests.helpers.answering import fault, prompt, said
+from tests.helpers.cases import edited, table
 from tests.helpers.leaks import leaks
 
 # What all planted keys have in common: letters and digits, which no escaping changes.
 CORE = "Pl4nt3dS3cr3tN0b0dyM4yS33Me0123456789"
 SECRETS = {
-    "OPENAI_API_KEY": f"sk-{CORE}",
-    "OPENAI_ADMIN_KEY": f"sk-admin-{CORE}",
-    "HF_TOKEN": f"hf_{CORE}HF",
-    "HUGGING_FACE_HUB_TOKEN": f"hf_{CORE}HUB",
-    "AZURE_OPENAI_API_KEY": f"{CORE}azure",
-    "DASHSCOPE_API_KEY": f"sk-{CORE}dash",
-    "ZHIPUAI_API_KEY": f"{CORE}.zhipu",
-    "AWS_SECRET_ACCESS_KEY": f"{CORE}/aws+",
-    "GITHUB_TOKEN": f"ghp_{CORE}",
-    "JUPYTER_TOKEN": f"{CORE}jupyter",
+    row.variable: row.key.replace("[CORE]", CORE)
+    for row in table(__file__, "keys.csv").itertuples()
 }
 KEY = SECRETS["OPENAI_API_KEY"]
 URL = "https://example.org/v1"
@@ -123,21 +116,12 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
     assert leaks(tmp_path, CORE) == []
 
 
-STUDY = """
-title: Does a key leak?
-models: ["SERVER", "simulated:bias=0.5"]
-benchmarks:
-  cbbq: {categories: [gender], limit: 4, judge: "SERVER"}
-analyses:
-  meta_evaluation: {rates: [word]}
-"""
-
-
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
     server = serve(echoing())
-    (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
+    study = edited(__file__, "leaking.yml", ("SERVER", server.model))
+    (tmp_path / "keys.yml").write_text(study, "utf-8")
     assert "notebook meta_evaluation" in bench("report keys.yml --out made", status=1)
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
     rows = records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq")

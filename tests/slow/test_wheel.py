@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,12 +14,6 @@ import pytest
 pytestmark = pytest.mark.slow
 
 HOME = Path(__file__).parents[2]
-STUDY = """
-title: From a wheel
-models: ["simulated:bias=0.2", "simulated:bias=0.8"]
-benchmarks: {cbbq: {categories: [gender, age], limit: 4, data: samples}}
-analyses: {compare_models: {benchmarks: [cbbq]}}
-"""
 
 
 def call(*command, cwd, **environment):
@@ -82,7 +77,7 @@ def bench(installed, tmp_path):
 
 
 def test_a_study_is_reported_in_any_folder(bench, tmp_path):
-    (tmp_path / "work/mine.yml").write_text(STUDY)
+    shutil.copy(HOME / "tests/slow/wheel.yml", tmp_path / "work/mine.yml")
     folder = tmp_path / "work/reports/mine"
     assert bench("report", "mine.yml") == str(folder / "index.html")
     pages = {path.stem for path in folder.glob("*.html")}
