@@ -8,12 +8,7 @@ import pytest
 from bench.benchmarks import get
 from bench.report import fingerprint, study
 from bench.run import evaluate
-
-STUDY = """
-title: A study
-models: ["simulated:bias=1"]
-benchmarks: {cbbq: {data: data, limit: 2}}
-"""
+from tests.helpers.cases import edited
 
 
 def edit(path):
@@ -35,7 +30,7 @@ def edit(path):
 )
 def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(own_folder, change, path):
     shutil.copytree(get("cbbq").metadata.samples, "data")
-    Path("mine.yml").write_text(STUDY, "utf-8")
+    Path("mine.yml").write_text(edited(__file__, "own_data.yml"), "utf-8")
     run = evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/model/cbbq")
     for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)

@@ -75,20 +75,14 @@ def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
     assert cell.execution_count == 4
 
 
-def test_findings_and_headings_of_a_page(shown):
-    trouble, page = shown(FINDING)
+def test_a_page_has_findings_and_the_headings_of_sections_that_show_something(shown):
+    some, none = ["## Asked", "print('a table')"], ["## Not asked", "### No table", "y = 1"]
+    trouble, page = shown(FINDING, *some, *none, "## Caution")
     assert trouble is None
-    ((mark, heading),) = page.contents
-    assert heading == LAST
-    assert f'id="{mark}"' in page.body
-    assert page.findings == ["A < B.", "C."]
-
-
-def test_a_section_whose_code_shows_nothing_is_left_out(shown):
-    cells = ["## Asked", "print('a table')", "## Not asked", "### No table", "y = 1", "## Caution"]
-    _, page = shown(*cells)
-    assert [heading for _mark, heading in page.contents] == ["Asked", "Caution", LAST]
     assert page.title == "A notebook"
+    assert page.findings == ["A < B.", "C."]
+    assert [heading for _mark, heading in page.contents] == ["Asked", "Caution", LAST]
+    assert all(f'id="{mark}"' in page.body for mark, _heading in page.contents)
     assert "a table" in page.body
     assert "No table" not in page.body
 

@@ -67,9 +67,16 @@ def test_a_training_comes_first_and_makes_the_folder_that_the_paper_names(tmp_pa
         build.make(plan, tmp_path / "out")
 
 
-def with_simulated_models(name, folder):
-    """Return a study with simulated models and judges, a few items, and three rates of training."""
-    content = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
+    plan = study.load(REPORTS / f"{name}.yml")
+    counted = study_runs.estimates(plan, tmp_path / "counted")
+    assert len(counted) == SIZES[name][2]
+    # Each model has a price or a speed, by which a dry run gives money or hours.
+    assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
+    # Simulated models and judges, a few items, and three rates of training.
+    content = yaml.safe_load(plan.path.read_text("utf-8"))
     for k, model in enumerate(content["models"]):
         own = {key: model[key] for key in ("name", "categories", "settings") if key in model}
         content["models"][k] = {"model": f"simulated:bias={(k + 1) / 20},seed={k}", **own}
@@ -79,20 +86,9 @@ def with_simulated_models(name, folder):
     for part in content["analyses"].get("meta_evaluation", ()):
         del part["model"], part["data"]
         part |= {"rates": [0, 0.5, 1], "options": {"data": "samples", "limit": 2}}
-    path = folder / f"{name}.yml"
+    path = tmp_path / f"{name}.yml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
-    return study.load(path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SIZES)
-def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
-    plan = study.load(REPORTS / f"{name}.yml")
-    counted = study_runs.estimates(plan, tmp_path / "counted")
-    assert len(counted) == SIZES[name][2]
-    # Each model has a price or a speed, by which a dry run gives money or hours.
-    assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
-    made = build.make(with_simulated_models(name, tmp_path), tmp_path / "out", os.cpu_count())
+    made = build.make(study.load(path), tmp_path / "out", os.cpu_count())
     assert made.failed == []
     pages = {path.stem for path in made.page.parent.glob("*.html")}
     expected = {job.name for job in build.page_jobs(plan)}

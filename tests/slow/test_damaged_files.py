@@ -16,6 +16,7 @@ from bench.report import study
 from bench.run.human_marks import read_analyses, write_sheet
 from bench.scorers.replay import Replay
 from bench.tasks import prompts
+from tests.helpers.cases import edited
 
 pytestmark = pytest.mark.slow
 # Control characters, structure, other encodings, odd numbers, paths and code.
@@ -24,11 +25,6 @@ NASTY += [b"", b"\xff\xfe", b"\xed\xa0\x80", b"[" * 3000, b'{"a":' * 2000, b"<<:
 NASTY += [b"NaN", b"-1e999", b"9" * 5000, b"-1", b"1.5", b"true", b"null", b"x" * 140_000]
 NASTY += [b"../../etc/passwd", b"!!python/object/apply:os.system [id]", "\u202e\u2028٣".encode()]
 TOKEN = re.compile(rb"[^\s,;\t\"'{}\[\]<>]+")
-STUDY = """title: Two models
-models: ["simulated:bias=0.2", "tiny:s,bias=0.25"]
-benchmarks: {cbbq: {categories: [gender, age], limit: 20, settings: {explanation: "yes"}}}
-analyses: {compare_models: {runs: [../x/*]}}
-"""
 ANSWER = '{"task": "ss", "item_id": "a:0", "request": "x", "response": "A"}'
 PROMPTS = get("cbbq").metadata.prompts.read_text("utf-8")
 
@@ -95,7 +91,7 @@ KINDS = {
     "workbook": (workbook, partial(read_data, "mcbe"), "*"),
     "language pack": (partial(shutil.copytree, PACKS / "en", dirs_exist_ok=True), read_pack, "*"),
     "prompts": (*text("own.toml", PROMPTS, lambda path: prompts.load("cbbq", str(path))), "*"),
-    "study": (*text("study.yml", STUDY, study.load), "*"),
+    "study": (*text("study.yml", edited(__file__, "damaged.yml"), study.load), "*"),
     "replay": (*text("answers.jsonl", ANSWER, lambda path: Replay(path).describe()), "*"),
     "run and marks": (finished, read_finished, "*[ns].[cjp]*"),
     "answers": (finished, read_finished, "records/*"),
