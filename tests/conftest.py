@@ -158,9 +158,17 @@ def waits(monkeypatch):
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """A server of the Hub's protocol, which huggingface_hub asks, beside an empty cache."""
-    from tests.helpers.hub_server import HubServer, connect
+    from huggingface_hub import constants
+
+    from tests.helpers.hub_server import HubServer
 
     server = HubServer()
-    connect(monkeypatch, server.url, tmp_path / "cache")
+    template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+    # huggingface_hub reads the environment only once.
+    changes = {"ENDPOINT": server.url, "HUGGINGFACE_CO_URL_TEMPLATE": template}
+    changes |= {"HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": False}
+    for name, value in changes.items():
+        monkeypatch.setattr(constants, name, value)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
     yield server
     server.stop()

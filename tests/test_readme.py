@@ -94,9 +94,8 @@ def test_models_that_are_shown_can_be_named():
 def test_pickled_weights_are_converted_to_the_class_they_were(kind, scorer, tmp_path, refusal):
     network = getattr(transformers, kind)
     names = {0: "entailment", 1: "neutral", 2: "contradiction"}
-    labels = {"id2label": names} if scorer == "Classifier" else {}
     old, new = tmp_path / "old", tmp_path / "new"
-    save(old, kind, characters(BERT), **labels)
+    save(old, kind, characters(BERT), id2label=names)
     weights = network.from_pretrained(old).state_dict()
     torch.save(weights, old / "pytorch_model.bin")
     (old / "model.safetensors").unlink()

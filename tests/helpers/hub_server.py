@@ -100,14 +100,3 @@ class Handler(BaseHTTPRequestHandler):
 
 def tag(raw):
     return f'"{hashlib.sha256(raw).hexdigest()}"'
-
-
-def connect(monkeypatch, url, cache):
-    """Have huggingface_hub, which reads the environment only once, ask the server at `url`."""
-    from huggingface_hub import constants
-
-    template = url + "/{repo_id}/resolve/{revision}/{filename}"
-    changes = {"ENDPOINT": url, "HUGGINGFACE_CO_URL_TEMPLATE": template}
-    for name, value in {**changes, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": False}.items():
-        monkeypatch.setattr(constants, name, value)
-    monkeypatch.delenv("HF_TOKEN", raising=False)

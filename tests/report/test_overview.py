@@ -81,11 +81,7 @@ PAIR = {"a": 0.2, "b": 0.6}
         # A model without a score of bias has no say, one of unknown bias has.
         ({**PAIR, "always A": 0.5}, {"a": 0.25, "b": 0.75}, "Yes: "),
         ({**PAIR, "real": 0.4}, {"a": 0.25, "b": 0.75}, "CBBQ: most bias by score: b, "),
-        (
-            {"always A": 0.5},
-            {},
-            "CBBQ: no model has a score that could differ by group. Left out: ",
-        ),
+        ({"always A": 0.5}, {}, "CBBQ: no model has a score that could differ by group. "),
     ],
 )
 def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(scores, bias, start):
