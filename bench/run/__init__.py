@@ -28,17 +28,10 @@ from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import Lazy, execute_requests
+from bench.run.notes import probe_failed
 from bench.run.plan import Plan
 from bench.run.respondents import options_of, respondents
-from bench.run.results import (
-    Run,
-    all_items,
-    labels,
-    most_biased_first,
-    probe_failed,
-    score,
-    table,
-)
+from bench.run.results import Run, all_items, labels, most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -157,14 +150,8 @@ def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
     described, request_types = scorer.describe(), list(scorer.request_types)
     if role == "judge":
         return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
-    answer_modes = list(scorer.answer_modes)
-    return {
-        "model": described,
-        "verbs": request_types,
-        "reads": answer_modes,
-        "judge": None,
-        "judge_verbs": [],
-    }
+    of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
+    return {**of_model, "judge": None, "judge_verbs": []}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
