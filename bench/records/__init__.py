@@ -148,14 +148,6 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
     return False
 
 
-def are_items_undamaged(folder: Path) -> bool:
-    """Return whether the items are the ones that `run.json` notes; version 0.2 noted none."""
-    with suppress(BadInput):
-        _read_table(folder, ITEMS, [])
-        return ITEMS in read_run_json(folder).get("files", {})
-    return False
-
-
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
     items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()
@@ -182,18 +174,18 @@ def count(folder: Path) -> int:
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether every request of the run has an answer; False without a run."""
+    """Return whether a run has its items and every answer, undamaged; False without a run."""
     with suppress(BadInput):
         requests: int = read_run_json(folder)["requests"]
+        _read_table(folder, ITEMS, [])
         return not (folder / ANSWERS).exists() and count(folder) == requests
     return False
 
 
 def files(folder: Path) -> list[Path]:
     """List the files of a run: `run.json`, the items and the answers."""
-    names = (RUN_JSON, ITEMS, ANSWERS, RECORDS)
-    own = [folder / name for name in names if (folder / name).is_file()]
-    return [*own, *_of_version_0_2(folder)]
+    patterns = (RUN_JSON, ITEMS, ANSWERS, "records/*.parquet")
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
 
 
 def reopen(folder: Path) -> pd.DataFrame:
@@ -266,14 +258,9 @@ def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
         return _read_table(folder, RECORDS, names)
     columns = [*names, PLACE]
     tables = [LINE_SCHEMA.empty_table().select(columns)]
-    for path in _of_version_0_2(folder):
+    for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
         tables.append(_read_table(folder, f"records/{path.name}", columns))
     return pa.concat_tables(tables).sort_by(PLACE).select(names)
-
-
-def _of_version_0_2(folder: Path) -> list[Path]:
-    """List the files with the answers of a run of version 0.2."""
-    return sorted((folder / "records").glob("[0-9]*.parquet"))
 
 
 def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:

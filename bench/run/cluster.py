@@ -76,16 +76,12 @@ def _work(
     requests: Sequence[Request] = (),
     probe: Sequence[str] = (),
 ) -> Result:
-    """Load a model, check it against the first worker's (`described`), and let it answer.
-
-    Of the worker's `models` we keep only the models in `keep`.
-    """
+    """Load a model of the run's models `keep`, check it against `described`, and let it answer."""
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
     torch = sys.modules.get("torch")
-    if others := models.keys() - set(keep):
-        for other in others:
-            del models[other]
+    if not models.keys() <= set(keep):  # models of another run
+        models.clear()
         gc.collect()
         if torch:
             torch.cuda.empty_cache()
@@ -232,7 +228,7 @@ class RemoteScorer(Model):
         self._task = {"version": __version__, "model": model, "keep": cluster.models}
         self.tally = Tally()
         self._described: dict[str, Any] = {}
-        first = self._one({})
+        first = self._one()
         self.request_types, self.answer_modes = first.request_types, first.answer_modes
         self._described = first.described
         files = scorers.content(model[0]) or ""
@@ -250,10 +246,7 @@ class RemoteScorer(Model):
             self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        return self._one({"probe": languages}).probe
-
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        return [answer for _request, answer in next(self.stream([requests]))]
+        return self._one(probe=languages).probe
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
         # `then` is used up, and need not travel.
@@ -263,8 +256,8 @@ class RemoteScorer(Model):
             self.tally.computed += result.tokens.computed
             yield list(zip(blocks[number], result.answers, strict=True))
 
-    def _one(self, part: dict[str, Any]) -> Result:
-        ((_, result),) = self._run([part])
+    def _one(self, **part: Any) -> Result:
+        ((_number, result),) = self._run([part])
         return result
 
     def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
