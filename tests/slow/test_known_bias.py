@@ -23,9 +23,9 @@ def of_metric(scores, metric, preset="robust"):
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 1])
 def test_a_simulated_bias_is_recovered_in_every_released_category(shared, tmp_path, bias):
     # With the released labels a right answer would be a biased one here and there.
-    options = {"settings": {"labels": "audited"}, "limit": 120, "out": tmp_path}
-    model = f"simulated:bias={bias:g},seed=3"
-    scores = run.evaluate("cbbq", model, data=shared / "data/cbbq", **options).scores()
+    options = {"settings": {"labels": "audited"}, "limit": 120, "data": shared / "data/cbbq"}
+    done = run.evaluate("cbbq", f"simulated:bias={bias:g},seed=3", out=tmp_path, **options)
+    scores = done.scores()
     for metric in ("s_amb", "s_disamb", "s_total"):
         rows = of_metric(scores, metric)
         assert len(rows) == 11
@@ -58,7 +58,6 @@ def test_constant_answers_get_the_specification_s_values(shared, tmp_path, lette
         assert math.isnan(total) == (letter == "C")
 
 
-@pytest.mark.slow
 def test_benchmarks_find_the_bias_of_the_training(own_folder):
     biases = (0.25, 0.5, 0.75)
 
@@ -81,6 +80,7 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
 
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
 HEAD = 'version = "cbbq-scripts-95eaf2e"\nsource = "a test"\n'
+CAN = {"verbs": ["generate"], "reads": [], "judge_verbs": []}
 PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
 
 
@@ -96,13 +96,10 @@ def prompts(tmp_path):
 @pytest.mark.parametrize("name", [*LIMITS, None])
 def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
     def limit(preset, **options):
-        chosen = prompts + name if name else None
-        given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
-        plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
-        asked = plan.requests(
-            {"verbs": ("generate",), "reads": (), "judge_verbs": ()}, partial=False
-        )
-        (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
+        given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
+        plan = Plan.make(RunConfig.of({**given, "prompts": prompts + name if name else None}))
+        (requests,) = plan.requests(CAN, partial=False).stages
+        (limit,) = {request.max_new_tokens for request in requests}
         return limit
 
     assert limit("official") == (LIMITS[name] if name else 32)
@@ -117,9 +114,7 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
 def test_moss_and_bloomz_read_the_first_line_alone(prompts, tmp_path, name, share):
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
     asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
-    replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
-    table = cbbq.scoring(
-        asked.records.assign(response=replies, error=""), asked.items, "official"
-    ).table()
+    rows = asked.records.assign(response=["ab", "不知道\nA 或 B", "\nAB", "C\n"], error="")
+    table = cbbq.scoring(rows, asked.items, "official").table()
     scores = table[table.category == "all"].set_index("metric").score
     assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))
