@@ -16,7 +16,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
@@ -113,10 +113,7 @@ class Cluster:
         self.models: list[Key] = []  # of this run; workers keep them
         self._client: Any = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         with suppress(Exception):  # nobody connected, or the scheduler is gone
             self._client.close(timeout=CONNECT_SECONDS)
 

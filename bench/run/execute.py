@@ -45,18 +45,12 @@ class Lazy:
 
 
 def execute_requests(
-    plan: Plan,
-    metadata: dict[str, Any],
-    requests: Requests,
-    scorers: Mapping[str, Lazy],
-    refusal: str,
+    plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: Mapping[str, Lazy]
 ) -> None:
-    """Ask the requests without an answer; `refusal` is a reason not to write into the folder."""
+    """Ask the requests without an answer."""
     folder = plan.folder
-    if is_answered(folder, metadata) or (refusal and records.is_complete(folder)):
+    if is_answered(folder, metadata):
         return
-    if refusal:
-        raise BadInput(refusal)
     rows = records.reopen(folder)
     if has_endpoint(metadata):
         broken = rows.error.map(is_broken).astype(bool)

@@ -94,19 +94,16 @@ class Plan:
         source = data.find(benchmark, config.data)
         prompt_set = prompts.load(benchmark, config.prompts, source.folder)
         # Under `official`, replies have the token limit of the released script.
-        max_new_tokens = config.max_new_tokens
         released = own.metadata.release.reply_limit(prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
-        if max_new_tokens is None and is_official:
-            max_new_tokens = released
         config = config.model_copy(
             update={
                 "benchmark": benchmark,
                 "judge": config.judge if is_judged else None,
                 "settings": settings,
-                "max_new_tokens": max_new_tokens,
+                "max_new_tokens": config.max_new_tokens or (released if is_official else None),
             }
         )
         plan = cls(config, source, prompt_set, _identify(config, names, prompt_set, source))

@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from bench import __version__, data, records
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
@@ -37,16 +39,13 @@ def in_folder(out: str | Path | None) -> dict[str, Any]:
     return records.read_run_json(Path(str(out))) if has_run else {}
 
 
-def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
+def existing_run(plan: Plan) -> dict[str, Any]:
     """Return the `run.json` in the plan's folder, {} if there is none.
-
-    Args:
-        refusal: the reason why this process may not write there, or "".
 
     Raises:
         BadInput: the folder holds another run, or other files.
     """
-    folder, config = plan.folder, plan.config
+    folder = plan.folder
     metadata = in_folder(folder)
     if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
@@ -63,21 +62,29 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
             reason = f"{name} was {old}, now {new}"
             message = f"{folder}: holds another run ({reason}); give another --out"
             raise AnotherRun(message, plan.identity)
-    # The preset and the model's name do not identify a run.
-    display = {"preset": config.preset, **({"name": config.name} if config.name else {})}
-    if not display.items() <= metadata.items():
-        metadata |= display
-        if not refusal:
-            with suppress(RunFailed):  # with a full disk, we can still score this run
-                records.write_run_json(folder, metadata)
     return metadata
 
 
-def is_finished(plan: Plan, metadata: Mapping[str, Any], partial: bool) -> bool:
-    """Return whether we can open a run without its items: all that we would ask is answered."""
-    is_skipping = metadata["left_out"] and not partial
+def display(plan: Plan) -> dict[str, Any]:
+    """Return the entries of `run.json` that do not identify a run: the last ones count."""
+    name = plan.config.name
+    return {"preset": plan.config.preset, **({"name": name} if name else {})}
+
+
+def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
+    """Return the `run.json` of a run that we can open without asking; {} if there is none."""
+    metadata = existing_run(plan)
+    if not metadata or (metadata["left_out"] and not partial):
+        return {}
     has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
-    return not (is_skipping or has_new_judge) and is_answered(plan.folder, metadata)
+    if has_new_judge or not is_answered(plan.folder, metadata):
+        return {}
+    if not display(plan).items() <= metadata.items():
+        metadata |= display(plan)
+        # On a disk that cannot be written, we can still score this run.
+        with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
+            records.write_run_json(plan.folder, metadata)
+    return metadata
 
 
 def is_answered(folder: Path, metadata: Mapping[str, Any]) -> bool:
@@ -158,23 +165,26 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(plan.folder, metadata, data.frame(list(plan.choice.by_id.values())))
+    records.store_items(plan.folder, metadata, _items(plan))
     return metadata
 
 
 def continue_run(plan: Plan, metadata: dict[str, Any], requests: Requests) -> None:
-    """Write missing or damaged items, and the entries of a new judge."""
-    folder, items = plan.folder, data.frame(list(plan.choice.by_id.values()))
-    if not records.has_items(folder, items):
-        # A run's identity contains the hash of its data, so these are the same items.
-        records.write_items(folder, metadata, items)
-        say(
-            f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
-            "written anew from the data"
-        )
+    """Write missing or damaged items, and the new entries of `run.json`."""
+    metadata |= display(plan)
     if metadata["judge"] and not metadata["asked"]["judge"]:
         metadata |= {"asked": plan.options, "identity": plan.identity, "requests": requests.total}
-        records.write_run_json(folder, metadata)
+    records.write_run_json(plan.folder, metadata)
+    # A run's identity contains the hash of its data, so these are the same items.
+    if records.store_items(plan.folder, metadata, _items(plan)):
+        say(
+            f"{plan.folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
+            "written anew from the data"
+        )
+
+
+def _items(plan: Plan) -> pd.DataFrame:
+    return data.frame(list(plan.choice.by_id.values()))
 
 
 def add_conditions(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench import cli, records
 from bench.benchmarks import get
+from bench.scorers.simulated import Simulated
 from tests.helpers import cases
 
 # A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
@@ -70,6 +71,12 @@ def command(monkeypatch, capsys, *words):
     status = cli.main()
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def watch(monkeypatch, before):
+    """Call `before` with the requests that a simulated respondent gets, and let it answer then."""
+    answer = Simulated.answer
+    monkeypatch.setattr(Simulated, "answer", lambda self, r: before(r) or answer(self, r))
 
 
 def replay(path, answers):

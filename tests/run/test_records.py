@@ -11,8 +11,7 @@ import pytest
 from bench import records, run
 from bench.benchmarks import get
 from bench.run import Run, cache
-from bench.scorers.simulated import Simulated
-from tests.helpers.recorded import columns
+from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -23,13 +22,8 @@ FOREIGN = Path("other/records/answers.parquet")
 @pytest.fixture
 def asked(monkeypatch):
     """The prompts that simulated respondents are asked."""
-    prompts, answer = list[str](), Simulated.answer
-
-    def watched(self, requests):
-        prompts.extend(request.text for request in requests)
-        return answer(self, requests)
-
-    monkeypatch.setattr(Simulated, "answer", watched)
+    prompts = []
+    watch(monkeypatch, lambda requests: prompts.extend(request.text for request in requests))
     return prompts
 
 
@@ -135,9 +129,7 @@ def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
 
 def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):
     scores = ask().scores()
-    with records.run_lock(Path("out")) as first, records.run_lock(Path("out")) as second:
-        assert first == ""
-        assert "is asking this run; wait" in second
+    with records.run_lock(Path("out")):
         pd.testing.assert_frame_equal(ask().scores(), scores)
         RECORDS.write_bytes(b"PAR1")
         assert "is asking this run; wait" in refusal(ask)

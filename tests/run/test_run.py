@@ -17,7 +17,7 @@ from bench.run import execute
 from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
 from bench.scorers.simulated import Simulated
-from tests.helpers.recorded import cell, columns
+from tests.helpers.recorded import cell, columns, watch
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3, "data": "samples"}
@@ -206,17 +206,13 @@ def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(monkeypat
 
 
 def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
-    def fail(self, requests):
+    def fail(requests):
         if requests[0].of_judge:
             raise RuntimeError("out of memory\nat line 1")
-        return works(self, requests)
 
-    works, message = (
-        Simulated.answer,
-        r"the judge did not answer \(out of memory\); the same command",
-    )
+    message = r"the judge did not answer \(out of memory\); the same command"
     with monkeypatch.context() as patch:
-        patch.setattr(Simulated, "answer", fail)
+        watch(patch, fail)
         with pytest.raises(RunFailed, match=message):
             judged(tasks=["ba"])
     analyses = len(asked)

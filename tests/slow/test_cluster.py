@@ -14,8 +14,7 @@ from pandas.testing import assert_frame_equal
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import cluster
-from bench.scorers.simulated import Simulated
-from tests.helpers.recorded import columns
+from tests.helpers.recorded import columns, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
@@ -46,17 +45,6 @@ def assert_as_here(out="far", **options):
     assert_frame_equal(columns(out), columns("near"))
 
 
-def watched(before):
-    """A simulated respondent's `answer` after `before`."""
-    original = Simulated.answer
-
-    def answer(respondent, requests):
-        before(requests)
-        return original(respondent, requests)
-
-    return answer
-
-
 def after_blocks(monkeypatch, call):
     add = records.add
     monkeypatch.setattr(records, "add", lambda *given: (add(*given), call()))
@@ -74,7 +62,7 @@ class Slow(WorkerPlugin):
             if self.deadly in {request.item_id for request in requests}:
                 os._exit(1)
 
-        Simulated.answer = watched(before)
+        watch(pytest.MonkeyPatch(), before)
 
 
 JUDGED = {"benchmark": "mcbe", "judge": "simulated:"}
@@ -98,14 +86,14 @@ def test_a_worker_loads_a_model_once_and_does_one_task_at_a_time(monkeypatch):
         loaded.append(name)
         return load(name, **options)
 
-    def watch(requests):
+    def observe(requests):
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
         running.pop()
 
     monkeypatch.setattr(scorers, "load", watched_load)
-    monkeypatch.setattr(Simulated, "answer", watched(watch))
+    watch(monkeypatch, observe)
     with started(1, threads=4) as local:
         for seed in range(2):
             ask(str(seed), seed=seed, scheduler=local.scheduler_address, **JUDGED)
@@ -144,7 +132,7 @@ def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypa
 
     message = r"^worker tcp://.*: the model did not answer \(ValueError: what\); "
     with monkeypatch.context() as patch:
-        patch.setattr(Simulated, "answer", watched(fail))
+        watch(patch, fail)
         with pytest.raises(RunFailed, match=message):
             ask("far", scheduler=scheduler)
     assert 0 < len(columns("far")) < len(columns("near"))

@@ -18,7 +18,7 @@ from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.scorers.simulated import Simulated
 from bench.tasks.request import Request
-from tests.helpers.recorded import columns
+from tests.helpers.recorded import columns, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
@@ -77,8 +77,7 @@ def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch):
         resource.setrlimit(limit, before)
     n_recorded = len(columns("out"))
     assert n_recorded % BLOCK, "the block was cut"
-    answer = Simulated.answer
-    monkeypatch.setattr(Simulated, "answer", lambda self, r: asked.extend(r) or answer(self, r))
+    watch(monkeypatch, asked.extend)
     ask()
     assert len(asked) == len(expected) - n_recorded
     pd.testing.assert_frame_equal(columns("out"), expected)

@@ -1,23 +1,24 @@
 """Respondents of known character through the whole chain, and CBBQ as its scripts count."""
 
 import math
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench import run
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
 from bench.run.plan import Plan
-from tests.helpers.cases import table
 
 pytestmark = pytest.mark.slow
 
-# The specification's section 3.1: shares of whoever always says A or B, upstream and corrected.
-CONSTANT = table(__file__, "constant_answers.csv").set_index("category").astype(float)
+# The specification's section 3.1: scores of constant answers, corrected and upstream.
+CONSTANT = pd.read_csv(Path(__file__).with_name("constant_answers.csv"), index_col=[0, 1])
 
 
-def of_metric(scores, metric, preset="robust"):
-    return scores[(scores.metric == metric) & (scores.preset == preset)].set_index("category")
+def of_metric(scores, metric):
+    return scores[scores.metric == metric].set_index("category")
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 1])
@@ -38,24 +39,16 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(shared, tmp_pa
 
 @pytest.mark.parametrize("letter", "ABC")
 def test_constant_answers_get_the_specification_s_values(shared, tmp_path, letter):
-    options = {"categories": list(CONSTANT.index), "data": shared / "data/cbbq", "out": tmp_path}
+    wanted = CONSTANT.loc[letter]
+    options = {"categories": list(wanted.index), "data": shared / "data/cbbq", "out": tmp_path}
     done = run.evaluate("cbbq", f"simulated:answer={letter}", **options)
-    tables = {preset: done.scores(preset) for preset in ("robust", "official")}
-    for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in CONSTANT.T.items():
-        # Corrected scores, the upstream ones, and the share against the stereotype.
-        wanted = {
-            "A": (amb_a, dis_a, amb_up, dis_up, 1 - amb_up),
-            "B": (amb_b, 1 - dis_a, 1 - amb_up, 1 - dis_up, amb_up),
-            "C": (0, math.nan, 0, math.nan, 0),
-        }[letter]
-        places = [(preset, metric) for preset in tables for metric in ("s_amb", "s_disamb")]
-        found = [
-            of_metric(tables[preset], metric, preset).score[category]
-            for preset, metric in [*places, ("official", "reverse_amb")]
-        ]
-        assert found == pytest.approx(wanted, abs=5e-7, nan_ok=True), category
-        total = of_metric(tables["official"], "s_total", "official").score[category]
-        assert math.isnan(total) == (letter == "C")
+    found = {}
+    for column in wanted:
+        preset, metric = column.split()
+        found[column] = of_metric(done.scores(preset), metric).score[wanted.index]
+    pd.testing.assert_frame_equal(pd.DataFrame(found), wanted, rtol=0, atol=5e-7)
+    totals = of_metric(done.scores("official"), "s_total").score[wanted.index]
+    assert set(totals.isna()) == {letter == "C"}
 
 
 def test_benchmarks_find_the_bias_of_the_training(own_folder):
