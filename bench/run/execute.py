@@ -7,6 +7,7 @@ killed between the two continues like an uninterrupted run.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any
 
@@ -31,16 +32,16 @@ Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
+@dataclass(eq=False)
 class Lazy:
     """A model or a judge, which we load when we first need it."""
 
-    def __init__(self, make: Callable[[], Model]) -> None:
-        self._make = make
-        self.loaded: Model | None = None
+    make: Callable[[], Model]
+    loaded: Model | None = None
 
     def load(self) -> Model:
         if self.loaded is None:
-            self.loaded = self._make()
+            self.loaded = self.make()
         return self.loaded
 
 

@@ -71,26 +71,16 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
     assert fair > half > biased
 
 
+PROMPTS = f"{Path(__file__).with_name('cbbq_scripts.toml')}#"
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
-HEAD = 'version = "cbbq-scripts-95eaf2e"\nsource = "a test"\n'
 CAN = {"verbs": ["generate"], "reads": [], "judge_verbs": []}
-PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
-
-
-@pytest.fixture
-def prompts(tmp_path):
-    """A file in the form of the fetched one, with text of our own, to be followed by a name."""
-    tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
-    lines = [f'["{name}"]\nunbiased_instruction = false\nprompt = "{PROMPT}"\n' for name in tables]
-    (tmp_path / "prompts.toml").write_text(HEAD + "".join(lines), "utf-8")
-    return f"{tmp_path / 'prompts.toml'}#"
 
 
 @pytest.mark.parametrize("name", [*LIMITS, None])
-def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
+def test_replies_may_be_as_long_as_the_script_lets_them_be(name):
     def limit(preset, **options):
         given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
-        plan = Plan.make(RunConfig.of({**given, "prompts": prompts + name if name else None}))
+        plan = Plan.make(RunConfig.of({**given, "prompts": PROMPTS + name if name else None}))
         (requests,) = plan.requests(CAN, partial=False).stages
         (limit,) = {request.max_new_tokens for request in requests}
         return limit
@@ -104,9 +94,9 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
 @pytest.mark.parametrize(
     ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]
 )
-def test_moss_and_bloomz_read_the_first_line_alone(prompts, tmp_path, name, share):
+def test_moss_and_bloomz_read_the_first_line_alone(tmp_path, name, share):
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
-    asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
+    asked = run.evaluate("cbbq", "simulated:", prompts=PROMPTS + name, **options)
     rows = asked.records.assign(response=["ab", "不知道\nA 或 B", "\nAB", "C\n"], error="")
     table = cbbq.scoring(rows, asked.items, "official").table()
     scores = table[table.category == "all"].set_index("metric").score
