@@ -83,7 +83,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
         metadata |= display(plan)
         # On a disk that cannot be written, we can still score this run.
         with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
-            records.write_run_json(plan.folder, metadata)
+            records.write_run_json(plan.folder, {**existing_run(plan), **display(plan)})
     return metadata
 
 

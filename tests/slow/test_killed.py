@@ -29,6 +29,8 @@ CONTINUES = {
     143: "bench: ended by SIGTERM; the same command continues from what is recorded",
 }
 BLOCK = 16
+# The files of a run, in the order in which they are written.
+WRITTEN = ["items.parquet", "run.json", "answers.jsonl", "answers.parquet", "run.json"]
 
 
 def ask(out="out", **options):
@@ -36,11 +38,7 @@ def ask(out="out", **options):
     return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
-# The files of a run, in the order in which they are written.
-@pytest.mark.parametrize(
-    ("number", "name"),
-    enumerate(["items.parquet", "run.json", "answers.jsonl", "answers.parquet", "run.json"]),
-)
+@pytest.mark.parametrize(("number", "name"), list(enumerate(WRITTEN)))
 def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, number, name):
     replace, written = os.replace, []
 
