@@ -42,7 +42,8 @@ def leave_unfinished():
 
 
 def flipped(content):
-    return content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
 def test_a_row_holds_what_was_asked_and_what_came_back(asked):

@@ -84,6 +84,7 @@ def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(ow
     [
         ({"seed": 4}, "seed was 3, now 4; give the options, the data and the files of that run"),
         ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
+        ({"model": "simulated:bias=1"}, f"--from: model was {MODEL}, now simulated:bias=1;"),
         ({"preset": "official"}, "preset was robust, now official"),
         ({"out": "first"}, "is the run itself"),
         ({"data": "data"}, "--from: data-sha256 was "),
