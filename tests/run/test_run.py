@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from unittest.mock import Mock
@@ -96,12 +95,9 @@ def test_a_folder_of_something_else_is_refused(refusal):
 
 
 def test_a_limit_is_by_category_and_task_and_spread_over_templates():
-    given = {"limit": 10, "categories": ["age", "gender"], "out": "out"}
-    result = run.evaluate("cbbq", MODEL, **given)
-    rows = result.records
-    assert Counter(zip(rows.category, rows.task, strict=True)) == {
-        (name, task): 10 for name in ("age", "gender") for task in ("ambiguous", "disambiguous")
-    }
+    result = run.evaluate("cbbq", MODEL, limit=10, categories=["age", "gender"], out="out")
+    sizes = result.records.groupby(["category", "task"]).size()
+    assert sizes.tolist() == [10] * 4
     # Ten templates per context, five of each polarity: one question of each.
     n_templates = result.items.groupby(["category", "condition"]).template.nunique()
     assert n_templates.tolist() == [10] * 4

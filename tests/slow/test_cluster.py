@@ -176,9 +176,8 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
 
 
 def test_what_cannot_be_a_cluster_is_refused(refusal, monkeypatch):
-    assert "resources: 0 is not allowed; it has to be above 0" in refusal(
-        ask, "far", resources={"GPU": 0}
-    )
+    message = refusal(ask, "far", resources={"GPU": 0})
+    assert "resources: 0 is not allowed; it has to be above 0" in message
     assert refusal(ask, "far", scheduler="foo://a:1").startswith("--scheduler foo://a:1: ")
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(RunFailed, match="no scheduler answers there"):
