@@ -16,7 +16,6 @@ from tests.helpers.recorded import columns, watch
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")
-FOREIGN = Path("other/records/answers.parquet")
 
 
 @pytest.fixture
@@ -63,9 +62,8 @@ def test_a_row_holds_what_was_asked_and_what_came_back(asked):
         lambda content: content[:99],
         lambda content: content + b"\0",
         flipped,
-        lambda content: FOREIGN.read_bytes(),
+        lambda content: Path("other/records/answers.parquet").read_bytes(),
     ],
-    ids=["cut", "longer", "flipped", "foreign"],
 )
 def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(damage, capsys, refusal):
     scores, expected = ask().scores(), columns("out")

@@ -79,14 +79,12 @@ def start(arguments, out, mark):
 
 def processes(mark):
     """Return the processes of a command that still run."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+    return [
+        process
+        for process in psutil.process_iter(["environ", "status"])
+        if (process.info["environ"] or {}).get(MARK) == mark
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such signals")
@@ -117,9 +115,8 @@ def test_a_signal_ends_all_and_the_same_command_ends_with_the_same_result(
         for one in left:
             one.kill()
         assert left == []
-        message = process.communicate()[1]
         again = start(arguments, out, mark)
-        message += again.communicate()[1]
+        message = process.communicate()[1] + again.communicate()[1]
         assert again.returncode == 0, message
         assert "Traceback" not in message
         assert list(out.parent.rglob(f"{DRAFT}*")) == []
