@@ -31,12 +31,8 @@ def kept(
 ) -> pd.DataFrame:
     """Return a table of a run: the one that was kept, or else a computed one, which is then kept.
 
-    A run that is still being asked keeps none, and neither does a folder that cannot be written.
-
-    Args:
-        folder: of the run.
-        options: of the table; a newer table replaces the one with the same options.
-        benchmark: the folder of its code.
+    A run that is still being asked keeps none, and neither does a folder that cannot be written. A
+    newer table replaces the one with the same options; `benchmark` is the folder of its code.
     """
     if (folder / records.ANSWERS).exists():
         return compute()
@@ -61,10 +57,7 @@ def kept(
 
 @cache
 def code_hash(folder: Path = PACKAGE) -> str:
-    """Hash the code in a folder, by default all of the package.
-
-    The version alone would not do: it has many states during development.
-    """
+    """Hash the code in a folder, by default all of the package; its version has many states."""
     return hash_files(folder, sorted(file for pattern in CODE for file in folder.rglob(pattern)))
 
 

@@ -20,12 +20,7 @@ OUR_WORDING = "bias-workbench"
 def with_notes(
     table: pd.DataFrame, rows: pd.DataFrame, preset: str, metadata: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Add notes to the primary scores of a run, and rows for primary scores that are missing.
-
-    Args:
-        rows: the answers of the run.
-        metadata: its `run.json`.
-    """
+    """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
     table, missing = table.copy(), list[Score]()
     primary = get(metadata["benchmark"]).metrics.primary_metrics
     metrics = {one.task: one.metric for one in reversed(primary)}

@@ -26,10 +26,7 @@ from bench.tasks.request import AnswerMode, Request
 
 NO_JUDGE = "it needs a judge; give --judge MODEL"
 # Options that identify a run as they are.
-IDENTIFYING = (
-    *("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype"),
-    "max_new_tokens",
-)
+IDENTIFYING = ("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype")
 
 
 class Requests(NamedTuple):
@@ -45,13 +42,7 @@ class Requests(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The items of a run.
-
-    Attributes:
-        items: of each task; `by_id` has all of them.
-        excluded: excluded items, counted by category, task and reason.
-        modified: items that a setting of the data modified, counted in the same way.
-    """
+    """The items of each task, and numbers of excluded and of modified items by reason."""
 
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
@@ -75,11 +66,7 @@ class Plan:
 
     @classmethod
     def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
-        """Plan a run; `before` is the `run.json` of the run that it continues or repeats.
-
-        Raises:
-            BadInput: an option, the data or the model is wrong.
-        """
+        """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
         benchmark = resolve(config.benchmark)
         own = get(benchmark)
         # We keep the settings of a run that continues; another preset changes only its scores.
@@ -181,14 +168,9 @@ class Plan:
         Without a judge, we skip the tasks that need one, unless the user named them.
 
         Args:
-            can: as in `run.json`: `verbs` and `reads` (the request types and answer modes of this
-                model, the best first), `judge_verbs`, and perhaps `model` with `lacks`: for each
-                unsupported request type the reason.
+            can: as in `run.json`: `verbs` and `reads` (request types and answer modes, the best
+                first), `judge_verbs`, and reasons for unsupported types in `model` (`lacks`).
             partial: skip also the tasks that this model does not support.
-
-        Raises:
-            NotApplicable: this model does not support the tasks.
-            BadInput: the tasks need a judge, or no request is left.
         """
         options = self.options
         answer_modes: dict[str, AnswerMode] = {}
@@ -286,11 +268,7 @@ def _check(config: RunConfig) -> None:
 def _identify(
     config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
 ) -> dict[str, Any]:
-    """Return the identity of a run, as `run.json` keeps it.
-
-    It has newer options only if they differ from their defaults, so that older runs keep their
-    identity.
-    """
+    """Return the identity of a run; newer options are in it if they are no defaults."""
     model, judge, base = config.model, config.judge, config.base
     newer = {
         "as_model": config.as_model,
@@ -300,6 +278,7 @@ def _identify(
     }
     return {
         **{name: getattr(config, name) for name in IDENTIFYING},
+        "max_new_tokens": config.max_new_tokens,
         "categories": list(config.categories) if config.categories else None,
         "tasks": names,
         "prompts": prompt_set.label,

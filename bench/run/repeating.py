@@ -30,8 +30,7 @@ DEVICE_OPTIONS = ("device", "batch_tokens")
 def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.evaluate` repeats this run.
 
-    From `bench.config.Where` we take only the options that numbers depend on: for example `dtype`,
-    but not `trust_remote_code` or `keys`.
+    Of `bench.config.Where` we take `dtype`, for example, but not `trust_remote_code` or `keys`.
     """
     own, prompts, source = metadata["asked"], metadata["wording"], metadata["data"]
     model, judge = metadata["model"], metadata["judge"] or {}
@@ -83,10 +82,7 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
 
 
 def _is_compared_later(name: str, old: Any, new: Any) -> bool:
-    """Return whether `check_scorer` compares the loaded models instead of these two options.
-
-    We know the hash of a Hub model only after loading it, and files can have moved.
-    """
+    """Return whether `check_scorer` compares the loaded models instead: files can have moved."""
     if name in ("model", "judge", "base") and None not in (old, new):
         kinds = {scorers.split_kind(model)[0] for model in (old, new)}
         return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)

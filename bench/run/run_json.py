@@ -40,11 +40,7 @@ def in_folder(out: str | Path | None) -> dict[str, Any]:
 
 
 def existing_run(plan: Plan) -> dict[str, Any]:
-    """Return the `run.json` in the plan's folder, {} if there is none.
-
-    Raises:
-        BadInput: the folder holds another run, or other files.
-    """
+    """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
     folder = plan.folder
     metadata = in_folder(folder)
     if not metadata:
@@ -193,10 +189,7 @@ def add_conditions(
     scorers: "Mapping[str, Lazy]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
-    """Add the conditions to `run.json` that we know only after asking.
-
-    For example, an endpoint reports the name of the model that answered.
-    """
+    """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
     for role, lazy in scorers.items():
         if not (lazy.loaded and metadata[role]):
@@ -217,10 +210,7 @@ def add_conditions(
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
-    """Describe how a model differs from the recorded model; "" if it does not.
-
-    This model also takes over recorded conditions, for example the date in its prompts.
-    """
+    """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
     return first_difference(before, scorer.describe(), names)
 
