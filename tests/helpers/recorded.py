@@ -13,9 +13,8 @@ from bench.scorers.simulated import Simulated
 from tests.helpers import cases
 
 # A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
-GOOD, TEMPLATE = (
-    cases.table(__file__, name).iloc[0].to_dict() for name in ("mcbe.csv", "cbbq.csv")
-)
+GOOD = cases.table(__file__, "mcbe.csv").iloc[0].to_dict()
+TEMPLATE = cases.table(__file__, "cbbq.csv").iloc[0].to_dict()
 
 
 def folder(root, *lists, category="age"):

@@ -1,5 +1,7 @@
 """Outcomes of runs: shares of them are the scores, and different items are not joined."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,17 +128,9 @@ def others(tmp_path_factory):
     return ask(tmp_path_factory.mktemp("others"), {"region": "一二"}, {"region": "一三"})
 
 
-@pytest.mark.parametrize(
-    "join",
-    [
-        results.common_answers,
-        lambda runs: bench.items(*runs),
-        lambda runs: bench.outcomes(*runs),
-        all_items,
-    ],
-)
+@pytest.mark.parametrize("join", [bench.items, bench.outcomes, partial(bench.score, common=True)])
 def test_answers_to_different_items_of_one_name_are_not_joined(others, refusal, join):
-    message = refusal(join, others)
+    message = refusal(join, *others)
     # Of 2 polarities x 2 templates x 2 pairs of names x 2 orders, the second templates differ.
     assert "were asked different data, CBBQ" in message
     assert "8 of 16 items of the same name are not the same" in message

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import records, run
-from bench.benchmarks import get
 from bench.run import Run, cache
 from tests.helpers.recorded import columns, watch
 
@@ -27,7 +26,7 @@ def asked(monkeypatch):
 
 
 def ask(out="out", model="simulated:bias=0.6,refuse=0.1", **options):
-    given = {"tasks": ["ss"], "categories": ["age"], "data": get("mcbe").metadata.samples}
+    given = {"tasks": ["ss"], "categories": ["age"], "data": "samples"}
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 

@@ -21,7 +21,6 @@ from tests.helpers.recorded import cell, columns, watch
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3, "data": "samples"}
 
-
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
 

@@ -40,9 +40,9 @@ def ask(out, benchmark="cbbq", **options):
     return run.evaluate(benchmark, MODEL, partial=True, out=out, **{**given, **options})
 
 
-def assert_as_here(out="far", **options):
+def assert_as_here(**options):
     ask("near", **options)
-    assert_frame_equal(columns(out), columns("near"))
+    assert_frame_equal(columns("far"), columns("near"))
 
 
 def after_blocks(monkeypatch, call):

@@ -13,28 +13,22 @@ import pandas as pd
 import pytest
 
 from bench import __main__, records, run
-from bench.benchmarks import get
-from bench.core.errors import BadInput, RunFailed
+from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.scorers.simulated import Simulated
-from bench.tasks.request import Request
 from tests.helpers.recorded import columns, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
-SAMPLES = str(get("mcbe").metadata.samples)
-CONTINUES = {
-    130: "bench: interrupted; the same command continues from what is recorded",
-    143: "bench: ended by SIGTERM; the same command continues from what is recorded",
-}
+ENDS = {130: "interrupted", 143: "ended by SIGTERM"}
 BLOCK = 16
 # The files of a run, in the order in which they are written.
 WRITTEN = ["items.parquet", "run.json", "answers.jsonl", "answers.parquet", "run.json"]
 
 
 def ask(out="out", **options):
-    given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": SAMPLES}
+    given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": "samples"}
     return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
@@ -65,7 +59,7 @@ def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch):
     import resource
 
     ask("undisturbed")
-    expected, limit, asked = columns("undisturbed"), resource.RLIMIT_FSIZE, list[Request]()
+    expected, limit, asked = columns("undisturbed"), resource.RLIMIT_FSIZE, []
     before = resource.getrlimit(limit)
     resource.setrlimit(limit, (20_000, before[1]))
     try:
@@ -162,7 +156,7 @@ def recorded(folder):
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("options", [ONE, STAGES], ids=len)
 def test_kills_at_random_moments_leave_no_trace(options, streamed):
-    arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", SAMPLES]
+    arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", "samples"]
     rng, began, undisturbed = random.Random(len(options)), time.monotonic(), Path("undisturbed")
     process = fork(undisturbed, Path("0.txt"), streamed, arguments)
     process.join()
@@ -190,7 +184,8 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed):
             # Before the command begins it cannot say anything.
             ends = {-number} if number == signal.SIGKILL else {128 + number, -number}
             assert status in {0, *ends}, err
-            assert status <= 0 or not err or err.splitlines()[-1] == CONTINUES[status]
+            if status > 0 and err:
+                assert err.splitlines()[-1] == f"bench: {ENDS[status]}; {CONTINUES}"
         pd.testing.assert_frame_equal(columns(folder), columns(undisturbed))
         assert not list(folder.rglob(f"{DRAFT}*"))
         # Beside them are kept score tables.
