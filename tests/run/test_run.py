@@ -82,10 +82,12 @@ def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, tab
     assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
 
 
-def test_a_finished_run_is_opened_without_its_items(monkeypatch):
+def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_name(monkeypatch):
     first = ask()
     monkeypatch.setattr("bench.data.read", Mock(side_effect=AssertionError("items were read")))
-    pd.testing.assert_frame_equal(ask().records, first.records)
+    again = ask(preset="official", name="mine")
+    pd.testing.assert_frame_equal(again.records, first.records)
+    assert {"preset": "official", "name": "mine"}.items() <= run.Run.open("out").metadata.items()
 
 
 def test_a_folder_of_something_else_is_refused(refusal):
