@@ -7,7 +7,7 @@ import pytest
 
 from bench import run, scorers
 from bench.run.human_marks import write_sheet
-from tests.helpers.recorded import cell, columns, command, replay, templates
+from tests.helpers.recorded import cell, columns, replay, templates
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -30,12 +30,12 @@ def sheet():
     return pd.read_csv(MARKS, dtype=str, keep_default_na=False)
 
 
-def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, capsys):
+def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, bench):
     first = ask()
     before = columns("out")
     undefined = cell(first.scores(), "s_amb_explained", "robust")
     assert "no explanation was judged; give --judge MODEL, or --judge replay:FILE" in undefined.note
-    printed = command(monkeypatch, capsys, "mark", "out", "--out", "marks.csv")
+    printed = bench("mark out --out marks.csv")
     assert printed == (0, "marks.csv: 4 replies to mark in column `response`\n", "")
     # A spreadsheet program is not obliged to keep the repeats.
     filled = sheet().assign(response=["无", "有", "没有", "有"]).drop(columns="repeat")

@@ -90,6 +90,11 @@ def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_na
     assert {"preset": "official", "name": "mine"}.items() <= run.Run.open("out").metadata.items()
 
 
+def test_tasks_that_were_skipped_are_refused_without_partial(refusal):
+    ask(tasks=["ss", "ba"], partial=True)
+    assert "cannot ask task ba of mcbe (it needs a judge" in refusal(ask, tasks=["ss", "ba"])
+
+
 def test_a_folder_of_something_else_is_refused(refusal):
     Path("mine.txt").touch()
     assert refusal(ask, ".") == ".: is not empty and holds no run; give another --out"
