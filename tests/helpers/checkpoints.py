@@ -63,6 +63,24 @@ def characters(around="", chat=False, **options):
     return fast
 
 
+def reference(network, ids, places=None, mask=None):
+    """Log-probabilities of tokens after the first, or at `places`, from all logits in float64.
+
+    With `mask`, each token is masked alone.
+    """
+
+    def logprobs(row):
+        with torch.no_grad():
+            return network(torch.tensor([row])).logits[0].double().log_softmax(-1)
+
+    places = list(range(1, len(ids)) if places is None else places)
+    if mask is None:
+        rows = logprobs(ids)[[k - 1 for k in places]] if places else []
+    else:
+        rows = [logprobs([*ids[:k], mask, *ids[k + 1 :]])[k] for k in places]
+    return np.array([float(row[ids[k]]) for row, k in zip(rows, places, strict=True)])
+
+
 def merging(*merges):
     """Bytes and `merges` of them; without words, so that a merge may cross any boundary."""
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges), "<|end|>"]

@@ -9,8 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.checkpoints import CODE, characters, codes, merging, save
-from tests.scorers.test_logprobs import reference
+from tests.helpers.checkpoints import CODE, characters, codes, merging, reference, save
 
 PROMPTS = [("is he a doctor?",), ("他是护士？答案：",), ("x",), ("who?", "she.", "is she?")]
 OWN = [
@@ -31,7 +30,7 @@ def ids_of(turns, chat):
 
 
 def logprob(scorer, before, option):
-    return float(reference(scorer.network, before + option)[len(before) - 1 :].sum())
+    return reference(scorer.network, before + option)[len(before) - 1 :].sum()
 
 
 @pytest.mark.parametrize("options", [SHARED, OWN])

@@ -13,7 +13,7 @@ from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.local.encoders import Classifier, label_columns
 from tests.helpers.cases import cases
-from tests.helpers.checkpoints import BERT, CODE, characters, codes, save, save_encoder
+from tests.helpers.checkpoints import BERT, CODE, characters, codes, reference, save, save_encoder
 
 TEXTS = ["the doctor is here.", "他是医生。", "", "x", "she is an engineer. is she?", "🙂a", "no"]
 TURNS = ("who?", "she.", "is she?")
@@ -29,17 +29,11 @@ def joined(prompt):
     return prompt if isinstance(prompt, str) else "\n".join(prompt)
 
 
-def reference(scorer, around, before, option):
-    """Log-probabilities of an option's tokens with each alone masked, from float64 logits."""
+def masked(scorer, around, before, option):
+    """Log-probabilities of an option's tokens with each alone masked."""
     first, last = ([CODE[name]] if name in around else [] for name in ("[CLS]", "[SEP]"))
     ids, start = [*first, *codes(before + option), *last], len(first) + len(before)
-    values = []
-    for place in range(start, start + len(option)):
-        hidden = [*ids[:place], CODE["[MASK]"], *ids[place + 1 :]]
-        with torch.no_grad():
-            logits = scorer.network(torch.tensor([hidden])).logits[0, place].double()
-        values.append(float(logits.log_softmax(-1)[ids[place]]))
-    return values
+    return reference(scorer.network, ids, range(start, start + len(option)), CODE["[MASK]"])
 
 
 @pytest.mark.parametrize("batch_tokens", [90, 100_000])
@@ -47,15 +41,15 @@ def reference(scorer, around, before, option):
 def test_pseudo_likelihoods_are_the_reference(tmp_path, around, batch_tokens):
     save(tmp_path, "BertForMaskedLM", characters(around), max_position_embeddings=64)
     scorer = load(str(tmp_path), batch_tokens=batch_tokens)
-    expected = [reference(scorer, around, "", text) for text in TEXTS]
+    expected = [masked(scorer, around, "", text) for text in TEXTS]
     for values, row in zip(expected, scorer.token_logprobs(TEXTS), strict=True):
         np.testing.assert_allclose(row, values, rtol=1e-4, atol=1e-5)
-    means = [-np.mean(values) if values else np.nan for values in expected]
+    means = [-np.mean(values) if len(values) else np.nan for values in expected]
     np.testing.assert_allclose(scorer.nll(TEXTS), means, rtol=1e-4)
     shared = [("A", "B", "yes", "不是")] * len(OPTIONS)
     for rows, options in ((shared, shared[0]), (OPTIONS.values(), list(OPTIONS.values()))):
         expected = [
-            [sum(reference(scorer, around, joined(prompt), option)) for option in row]
+            [sum(masked(scorer, around, joined(prompt), option)) for option in row]
             for prompt, row in zip(OPTIONS, rows, strict=True)
         ]
         values = scorer.choose(list(OPTIONS), options)

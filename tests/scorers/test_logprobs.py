@@ -14,7 +14,7 @@ from bench.scorers.local import logprobs
 from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
 from tests.helpers.cases import table
-from tests.helpers.checkpoints import SHAPE, characters, merging, save
+from tests.helpers.checkpoints import SHAPE, characters, merging, reference, save
 
 VOCABULARY = 61
 # Whether an architecture can be computed by blocks, and by trees at all; whether its logits are the
@@ -43,15 +43,6 @@ def texts():
     trunk = rng.choices(tokens, k=30)
     branches = [trunk[:k] + rng.choices(tokens, k=rng.randrange(1, 9)) for k in range(30)]
     return [*branches, branches[4], trunk[:1], trunk, rng.choices(tokens, k=50)]
-
-
-def reference(model, ids):
-    """Log-probability of each token after the first, from full logits in float64."""
-    if len(ids) < 2:
-        return np.empty(0)
-    with torch.no_grad():
-        logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return np.array([float(logits[i, token]) for i, token in enumerate(ids[1:])])
 
 
 def reader(model, tree_tokens=64):
@@ -115,7 +106,12 @@ OF_BYTES = merging(("t", "h"))
 @pytest.mark.parametrize(
     ("coder", "first"),
     # A model without a token for the beginning uses its token for the end.
-    [(characters(), "[CLS]"), (characters("[CLS] $A"), None), (OF_BYTES, "<|end|>")],
+    [
+        (characters(), "[CLS]"),
+        (characters("[CLS] $A"), None),
+        (characters("[SEP] [CLS] $A"), None),
+        (OF_BYTES, "<|end|>"),
+    ],
 )
 def test_likelihoods_of_texts_are_the_reference_with_and_without_bos(tmp_path, coder, first):
     scorer = load(str(save(tmp_path, "LlamaForCausalLM", coder)))

@@ -26,7 +26,7 @@ from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
 from tests.helpers.cases import table
-from tests.helpers.checkpoints import amend, characters, save, save_gguf
+from tests.helpers.checkpoints import amend, reference, save, save_gguf
 
 FAMILIES = table(__file__, "families.csv").set_index("name")
 NAMES = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}
@@ -146,29 +146,18 @@ class Reference:
     def __init__(self, name, network, core):
         row = FAMILIES.loc[name]
         self.turn = json.loads(row.turn or "[]")
-        self.network, self.core = network.double(), core
+        self.network, self.core = network, core
         self.mask = core.token_to_id("[MASK]") if "Masked" in row.network else None
         # The special tokens behind a text.
         coded = core.encode("a")
         last = max(k for k, special in enumerate(coded.special_tokens_mask) if not special)
         self.end = [] if self.turn else coded.ids[last + 1 :]
 
-    def logprobs(self, ids, places):
-        """Return the log-probability of the tokens at `places`."""
-        if self.mask is None:
-            logits = self.network(torch.tensor([ids])).logits[0].log_softmax(-1)
-            return [float(logits[k - 1, ids[k]]) for k in places]
-        values = []
-        for k in places:
-            masked = torch.tensor([[*ids[:k], self.mask, *ids[k + 1 :]]])
-            values.append(float(self.network(masked).logits[0, k].log_softmax(-1)[ids[k]]))
-        return values
-
     def token_logprobs(self, text):
         """Return the log-probabilities of a text's tokens after the first."""
         coded = self.core.encode(text)
         own = [k for k, special in enumerate(coded.special_tokens_mask) if not special]
-        return self.logprobs(coded.ids, own if self.mask else range(1, len(coded.ids)))
+        return reference(self.network, coded.ids, own if self.mask else None, self.mask)
 
     def choose(self, prompt, options):
         """Return the log-probability of each option, as part of the text with its prompt."""
@@ -184,9 +173,10 @@ class Reference:
                 every = {tuple(self.encode(text + s)) for s in spelled}
                 single = {w for w in every if len(w) == len(before) + 1 and list(w[:-1]) == before}
                 spellings = {w for w in single if w[-1] != self.core.token_to_id("<unk>")}
-            sums = [
-                sum(self.logprobs([*w, *self.end], range(len(before), len(w)))) for w in spellings
-            ]
+            sums = []
+            for ids in spellings:
+                places = range(len(before), len(ids))
+                sums.append(reference(self.network, [*ids, *self.end], places, self.mask).sum())
             values.append(np.logaddexp.reduce(sums))
         return values
 
@@ -203,12 +193,12 @@ def test_scores_are_those_of_transformers_for_one_text_at_a_time(tmp_path, name)
     scorer = load(model)
     likelihoods = scorer.token_logprobs(TEXTS)
     choices = {options: scorer.choose(PROMPTS, options) for options in (LETTERS, WORDS)}
-    reference = Reference(name, scorer.network, core)
+    expected = Reference(name, scorer.network, core)
     for text, values in zip(TEXTS, likelihoods, strict=True):
-        np.testing.assert_allclose(values, reference.token_logprobs(text), atol=5e-4)
+        np.testing.assert_allclose(values, expected.token_logprobs(text), atol=5e-4)
     for options, rows in choices.items():
-        expected = [reference.choose(prompt, options) for prompt in PROMPTS]
-        np.testing.assert_allclose(rows, expected, atol=5e-4)
+        for prompt, values in zip(PROMPTS, rows, strict=True):
+            np.testing.assert_allclose(values, expected.choose(prompt, options), atol=5e-4)
 
 
 def test_a_class_that_cannot_make_the_tokens_of_its_file_is_refused(tmp_path, refusal):
@@ -237,14 +227,3 @@ def test_a_gguf_file_that_is_split_in_an_unknown_way_is_refused(tmp_path, refusa
     message = refusal(load, str(path))
     assert message.startswith(f"{path}: splits texts as deepseek-llm")
     assert "tokenizer.json" in message
-
-
-@pytest.mark.parametrize("around", ["[CLS] [SEP] $A", "[CLS] $A [SEP]"])
-def test_a_tokenizer_with_its_own_first_tokens_gets_no_other(tmp_path, around):
-    coder = characters(around)
-    coder.bos_token = None
-    save(tmp_path, "LlamaForCausalLM", coder)
-    scorer = load(str(tmp_path))
-    assert scorer.describe()["adds_bos"] is True
-    plain, forced = (scorer.token_logprobs(["abc"], bos=bos)[0] for bos in (False, True))
-    np.testing.assert_array_equal(plain, forced)
