@@ -76,7 +76,7 @@ def test_greedy_replies_are_the_models_own(tmp_path, name):
     eos = CODE[next(reply for reply in free if len(reply) > 4)[4]]
     expected = expected_replies(scorer, eos_token_id=eos)
     for tested in (scorer, load(model)):
-        tested.network.generation_config.eos_token_id = eos
+        tested.network.generation_config.eos_token_id = [eos]
         assert tested.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
 
 

@@ -1,6 +1,7 @@
 """Loading: each MODEL gives its scorer once, or a sentence that helps; nobody's code runs."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -254,10 +255,14 @@ def test_a_fingerprint_depends_on_every_byte_and_stays_the_same_over_versions(
     tmp_path, monkeypatch, size, changed, expected
 ):
     monkeypatch.setattr(hub, "PART_BYTES", 2 * MIB)
-    content = bytearray(size)
+    content, path = bytearray(size), tmp_path / "weights.safetensors"
     content[changed] = 1
-    (tmp_path / "weights.safetensors").write_bytes(content)
-    assert hub.fingerprint(tmp_path / "weights.safetensors") == expected
+    path.write_bytes(content)
+    assert hub.fingerprint(path) == expected
+    content[changed] = 2
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))  # of a clock that ticks between two changes
+    assert hub.fingerprint(path) != expected
 
 
 class Plant:
