@@ -95,6 +95,21 @@ def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply
     assert (tallies[0].computed < tallies[1].computed) is (FAMILIES[name] == "shared")
 
 
+def test_a_batch_that_does_not_fit_into_memory_is_halved(greedy, monkeypatch):
+    scorer = load(greedy)
+    forward, sizes = scorer.network.base_model.forward, []
+
+    def small(input_ids, past_key_values, **options):
+        sizes.append(len(input_ids) * past_key_values.get_seq_length())
+        if sizes[-1] > 100:
+            raise torch.OutOfMemoryError("too much")
+        return forward(input_ids=input_ids, past_key_values=past_key_values, **options)
+
+    monkeypatch.setattr(scorer.network.base_model, "forward", small)
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
+    assert max(sizes) > 100
+
+
 def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm):
     scorer = load(warm)
     assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5}
