@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from bench.run import evaluate
 from bench.scorers import load
 from tests.helpers.checkpoints import LETTERS, characters, save, save_encoder
 
@@ -94,25 +93,3 @@ def test_without_options_the_accelerator_is_used_in_bfloat16(folders):
     placed = load(folders["causal"]).describe()
     expected = ("cuda", "bfloat16") if torch.cuda.is_available() else ("cpu", "float32")
     assert (placed["device"], placed["dtype"]) == expected
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "name", "options"),
-    [
-        ("cbbq", "causal", {"read": "letters"}),
-        ("mcbe", "causal", {}),
-        ("nli_coal", "classifier", {}),
-    ],
-)
-def test_a_run_gives_the_same_answers(folders, device, benchmark, name, options, tmp_path):
-    given = {"limit": 2, "data": "samples", "dtype": "float32", "partial": True, **options}
-    first, second = (
-        evaluate(benchmark, folders[name], device=where, out=tmp_path / str(k), **given)
-        for k, where in enumerate(("cpu", device))
-    )
-    assert len(first.records)
-    assert list(second.records.error) == list(first.records.error)
-    computed = first.records.logprobs.notna().to_numpy()
-    expected, answers = first.records.logprobs[computed], second.records.logprobs[computed]
-    for one, other in zip(expected, answers, strict=True):
-        np.testing.assert_allclose(other, one, atol=10 * FLOAT32)

@@ -4,11 +4,13 @@ from itertools import cycle
 
 import numpy as np
 import pytest
+import yaml
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
 from tests.helpers.answering import request
+from tests.helpers.cases import cases
 from tests.helpers.checkpoints import CODE, characters, codes, merging, reference, save
 
 PROMPTS = [("is he a doctor?",), ("他是护士？答案：",), ("x",), ("who?", "she.", "is she?")]
@@ -94,22 +96,12 @@ def next_token(scorer, before, tokens):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(
-    ("pieces", "merges", "spellings"),
-    [
-        ("", (), [["A"], ["B"], ["C"]]),
-        ("", MERGES, [["A", " A"], ["B", " B"], ["C", " C"]]),
-        ("ＡＢＣ", MERGES, [["A", " A", "Ａ"], ["B", " B", "Ｂ"], ["C", " C", "Ｃ"]]),
-        # C has no full-width token, and the token for unknown letters is none of C.
-        ("ＡＢ", MERGES[:1], [["A", " A", "Ａ"], ["B", "Ｂ"], ["C"]]),
-    ],
-)
-def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(
-    tmp_path, masked, pieces, merges, spellings
-):
-    scorer = model(tmp_path, coder(pieces, merges), masked)
+@cases(__file__, "spellings.csv")
+def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(tmp_path, masked, case):
+    merges = [tuple(pair) for pair in yaml.safe_load(case["merges"]) or []]
+    scorer = model(tmp_path, coder(case["pieces"], merges), masked)
     before = "who?[MASK]" if masked else "who?\n"
-    expected = [next_token(scorer, before, tokens) for tokens in spellings]
+    expected = [next_token(scorer, before, row) for row in yaml.safe_load(case["spellings"])]
     values = scorer.choose(["who?"], ANSWERS)[0]
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert np.exp(values).sum() < 1

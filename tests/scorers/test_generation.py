@@ -6,10 +6,12 @@ from collections import Counter
 import pytest
 import torch
 import transformers
+import yaml
 from scipy.stats import chisquare
 
 from bench.scorers import load
 from tests.helpers.answering import request
+from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, LETTERS, SPECIAL, characters, save
 from tests.scorers.test_logprobs import MODELS
 
@@ -208,33 +210,12 @@ def test_penalties_are_those_of_each_prompt_alone(tmp_path, entries):
     assert scorer.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
 
 
-IGNORED = {
-    "num_beams": 2,
-    "num_return_sequences": 2,
-    "prompt_lookup_num_tokens": 3,
-    "penalty_alpha": 0.6,
-    "guidance_scale": 1.5,
-    "dola_layers": "high",
-    "forced_eos_token_id": 3,
-    "max_time": 0.001,
-}
-PLAIN = {
-    "use_cache": False,
-    "cache_implementation": "static",
-    "max_length": 5,
-    "return_dict_in_generate": True,
-    "output_scores": True,
-    "num_beams": 1,
-    "repetition_penalty": 1.0,
-}
-GREEDY = [{"do_sample": True, "temperature": 0.0}, {"do_sample": True, "top_p": 0.0}]
-
-
-@pytest.mark.parametrize("entries", [IGNORED, PLAIN, *GREEDY])
-def test_entries_that_are_not_followed_change_no_reply_and_are_recorded(tmp_path, greedy, entries):
+@cases(__file__, "entries.csv")
+def test_entries_that_are_not_followed_change_no_reply_and_are_recorded(tmp_path, greedy, case):
+    entries = yaml.safe_load(case["entries"])
     scorer = load(saved(tmp_path, **entries))
     ignored = scorer.describe().get("generation_config_ignored", [])
-    assert ignored == (sorted(entries) if entries is IGNORED else [])
+    assert ignored == (sorted(entries) if case["ignored"] == "yes" else [])
     assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
 
 
