@@ -117,21 +117,36 @@ def test_letters_are_read_behind_the_closed_thought(tmp_path):
     assert "thoughts" not in shut.describe()
 
 
+OFF = {"thinking_tokens": 0}
+
+
 @pytest.mark.parametrize(
-    ("template", "shown", "thoughts", "says"),
+    ("template", "generation", "prompt", "shown"),
     [
-        (PLAIN, "", "no switch", "has no switch"),
-        (OPENING, CLOSED, "closed at once", "has no switch"),
-        (SWITCHED, CLOSED, "off (enable_thinking is false)", ""),
+        (PLAIN, OFF, "who?", "<|user|>who?<|assistant|>"),
+        (OPENING, OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
+        (SWITCHED, OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
+        (STYLE, {"template_arguments": {"style": "I"}}, "who?", "<|user|>who?<|assistant|>I[CLS]"),
+        (PARTS, {}, ("a", "b", "c"), "user: a assistant: b user: c "),
     ],
 )
-def test_thinking_is_switched_off_if_that_is_possible(
-    tmp_path, capsys, template, shown, thoughts, says
-):
-    scorer = load(saved(tmp_path, template), generation={"thinking_tokens": 0})
-    assert scorer.chat.render("who?") == f"<|user|>who?<|assistant|>{shown}"
+def test_a_template_is_filled_with_its_options(tmp_path, template, generation, prompt, shown):
+    scorer = load(saved(tmp_path, template), generation=generation)
+    assert scorer.chat.render(prompt) == shown
+
+
+@pytest.mark.parametrize(
+    ("template", "thoughts"),
+    [
+        (PLAIN, "no switch"),
+        (OPENING, "closed at once"),
+        (SWITCHED, "off (enable_thinking is false)"),
+    ],
+)
+def test_a_run_records_how_thinking_is_switched_off(tmp_path, capsys, template, thoughts):
+    scorer = load(saved(tmp_path, template), generation=OFF)
     assert thoughts in scorer.describe()["thoughts"]
-    assert says in capsys.readouterr().err
+    assert ("has no switch" in capsys.readouterr().err) is (template != SWITCHED)
 
 
 def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
@@ -150,21 +165,18 @@ def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
     for answer, thought in zip(answers, is_thought, strict=True):
         assert answer.error.startswith("the model thinks first" if thought else "")
         assert (answer.logprobs is None) is thought is bool(answer.error)
-    off = load(folder, generation={"thinking_tokens": 0})
+    off = load(folder, generation=OFF)
     assert not any(answer.error for answer in off.answer(asked))
 
 
 def test_a_system_message_is_first_and_only_text(tmp_path):
     system = "be <|user|> brief"
-    scorer = load(saved(tmp_path / "chat", CHAT), generation={"system": system})
+    scorer = load(saved(tmp_path, CHAT), generation={"system": system})
     coder, chat = scorer.tokenizer, scorer.chat
     (ids,) = chat.encode([chat.render("who?")])
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
     assert [token for token in ids if token in marks] == marks
     assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
-    style = {"template_arguments": {"style": "curt"}}
-    styled = load(saved(tmp_path / "style", STYLE), generation=style)
-    assert styled.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
 
 
 ENDLESS = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
@@ -213,12 +225,6 @@ class Later(date):
     @classmethod
     def today(cls):
         return cls.fromordinal(date.today().toordinal() + 40)
-
-
-def test_a_template_of_parts_gets_parts(tmp_path):
-    scorer = load(saved(tmp_path, PARTS))
-    assert scorer.chat.render("who is it?") == "user: who is it? "
-    assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
 
 
 def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypatch):
