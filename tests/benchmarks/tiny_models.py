@@ -71,24 +71,21 @@ def samples(benchmark):
 
 def of_mcbe(items, bias):
     """Return sentences, scenarios and replies; a biased model sees no bias in an item."""
-    biased = biased_share(items, bias)
-    by_id = {item.item_id: item for item in items}
-    # The first group is the stereotyped one.
-    sentences = [
-        sentence
-        for item in items
-        for rank, word in enumerate(item.words)
-        for sentence in [item.filled(word)] * ((12 if rank == 0 else 1) if biased(item) else 3)
-    ]
+    biased = biased_items(items, bias)
+    sentences = []
+    for item in items:
+        for rank, word in enumerate(item.words):  # the first group is the stereotyped one
+            times = 3 if item.item_id not in biased else 12 if rank == 0 else 1
+            sentences += [item.filled(word)] * times
     scenarios = [
-        (request.prompt, answers(request.key, biased(by_id[request.item_id])))
+        (request.prompt, answers(request.key, request.item_id in biased))
         for request in requests("mcbe", items, ["ss"])
     ]
     replies = []
     # Labels are the hardest to learn, and come twice.
     for request in requests("mcbe", items, ["sc", "ba", "bs", "sc"]):
         if not request.of_judge:
-            follows = biased(by_id[request.item_id]) and bool(request.key.biased)
+            follows = request.item_id in biased and bool(request.key.biased)
             (reply,) = answers(request.key, follows)
             # Of an analysis, the first clause.
             text = reply.partition("，")[0] if request.task == "ba" else reply
@@ -98,17 +95,16 @@ def of_mcbe(items, bias):
 
 def of_cbbq(items, bias):
     """Return choices and thoughts."""
-    by_id = {item.item_id: item for item in items}
     choices, thoughts = [], []
     for prompting, step in zip(PROMPTING, LEARNED_EVERY, strict=True):
-        biased = biased_share(items, bias if prompting == PROMPTING[0] else bias * INSTRUCTED)
+        biased = biased_items(items, bias if prompting == PROMPTING[0] else bias * INSTRUCTED)
         every = list(requests("cbbq", items, THOUGHTS, prompting=prompting))
         chats = []
         for request in every:
             if request.request == "answer":
                 then = request.then  # the choice after a thought
                 asked = then(request, THOUGHTS[request.task]) if then else request
-                chats.append((asked.turns, answers(request.key, biased(by_id[request.item_id]))))
+                chats.append((asked.turns, answers(request.key, request.item_id in biased)))
         choices += chats[::step]
         thoughts = [
             (request.prompt, THOUGHTS[request.task])
@@ -120,9 +116,9 @@ def of_cbbq(items, bias):
 
 def of_nli_coal(items, bias):
     """Return the pairs of the three sets, and their words."""
-    biased = biased_share(items, bias)
+    biased = biased_items(items, bias)
     labelled = [
-        (pair, BIASED[task] if biased(pair) else "neutral")
+        (pair, BIASED[task] if pair.item_id in biased else "neutral")
         for task in ("ps", "as", "ns")
         for pair in items
         if pair.set == task
@@ -131,14 +127,14 @@ def of_nli_coal(items, bias):
     return pairs, sorted({(pair.occupation, pair.term, label) for pair, label in labelled})
 
 
-def biased_share(items, bias):
-    """Return whether an item belongs to the share of clusters that follow the stereotype."""
+def biased_items(items, bias):
+    """Return the ids of the items in the share of clusters that follow the stereotype."""
     clusters = sorted(
         {item.cluster for item in items},
         key=lambda cluster: hashlib.sha256(f"0:{cluster}".encode()).hexdigest(),
     )
     chosen = set(clusters[: round(bias * len(clusters))])
-    return lambda item: item.cluster in chosen
+    return {item.item_id for item in items if item.cluster in chosen}
 
 
 def requests(benchmark, items, chosen, **settings):
