@@ -159,17 +159,12 @@ def save_gguf(path, pre="", merges=("t h", "h e")):
     writer.add_token_merges(list(merges))
     writer.add_bos_token_id(len(pieces) - 1)
     writer.add_eos_token_id(len(pieces) - 1)
-    tensors = {
-        **{f"blk.0.attn_{name}": (32, 32) for name in ("q", "k", "v", "output")},
-        **{f"blk.0.ffn_{name}": (64, 32) for name in ("gate", "up")},
-        "blk.0.ffn_down": (32, 64),
-        **{f"blk.0.{name}_norm": (32,) for name in ("attn", "ffn")},
-        **{name: (len(pieces), 32) for name in ("token_embd", "output")},
-        "output_norm": (32,),
-    }
-    rng = np.random.default_rng(0)
-    for name, shape in tensors.items():
-        writer.add_tensor(f"{name}.weight", rng.normal(size=shape).astype(np.float32))
+    shape = {**SHAPE, "num_hidden_layers": 1, "vocab_size": len(pieces)}
+    torch.manual_seed(0)
+    network = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1)
+    for name, weight in network.state_dict().items():
+        writer.add_tensor(names.get_name(name, (".weight",)), weight.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
