@@ -17,7 +17,6 @@ import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +26,7 @@ from bench import __version__, scorers
 from bench.benchmarks.nli_coal.corpora import LABELS, Corpus, Example, read
 from bench.config import TrainOptions
 from bench.core.errors import CONTINUES, BadInput, RunFailed, plain
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write, explain_write_errors, read_json
 from bench.core.progress import progress, say
 from bench.data import spread_evenly
 from bench.scorers.base import digest
@@ -98,13 +97,13 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
         }
     )
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        metadata = _read_json(out / ABOUT)
+        metadata = read_json(out / ABOUT)
         if metadata.get("identity") == identity:
             return Trained(out, metadata)
         state = "holds a model that was trained otherwise" if metadata else "is not empty"
         raise BadInput(f"{out}: {state}; give another --out")
     work = out.absolute().parent / f".{out.name}.training"
-    begun = _read_json(work / ABOUT)
+    begun = read_json(work / ABOUT)
     # A training that continues keeps the commit of its base model.
     commit = begun.get("revision") if begun.get("identity") == identity else None
     at_commit = hub.at_commit(model, commit)
@@ -326,9 +325,9 @@ def _begin(work: Path, out: Path, metadata: Mapping[str, Any]) -> None:
         work.mkdir(parents=True, exist_ok=True)
         for folder in work.glob("checkpoint-*"):
             # Trainer writes this file last.
-            if not _read_json(folder / "trainer_state.json"):
+            if not read_json(folder / "trainer_state.json"):
                 shutil.rmtree(folder)
-        begun = _read_json(work / ABOUT)
+        begun = read_json(work / ABOUT)
         if get_last_checkpoint(str(work)) and begun.get("identity") != metadata["identity"]:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; "
@@ -350,14 +349,6 @@ def _save(loaded: Network, metadata: Mapping[str, Any], work: Path, out: Path) -
             out.rmdir()  # it is empty
         os.replace(complete, out)
         shutil.rmtree(work)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; {} for a missing or incomplete file."""
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_text("utf-8"))
-        return content if isinstance(content, dict) else {}
-    return {}
 
 
 def card(metadata: Mapping[str, Any], name: str) -> str:

@@ -1,9 +1,10 @@
-"""What several test files share: folders of data and of users, refusals, servers, projects."""
+"""Fixtures of several test files: folders of data and of users, refusals, servers."""
 
 import os
 import re
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import nbval.kernel
@@ -23,6 +24,8 @@ os.environ.pop("OPENAI_API_KEY", None)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
+# Commands that the tests start inherit it; what a shell starts in the background ignores Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # A busy machine makes a single example slow now and then.
 settings.register_profile("bench", deadline=None, max_examples=25)
 settings.load_profile("bench")
@@ -30,55 +33,39 @@ settings.load_profile("bench")
 # A package of its own, with a notebook that needs it installed.
 collect_ignore = ["plugin"]
 
-# Every change runs this notebook, and `.ci/slow` all of them.
-QUICK_NOTEBOOK = "00_start"
-
 
 def pytest_configure():
-    """Let nbval start a kernel again that dies before it replies, without the runs of the user.
+    """Give nbval's kernels a folder of runs, and start a kernel again that dies before it replies.
 
-    jupyter_client picks free ports and lets go of them until the kernel is up; what other workers
-    serve or connect to in the meantime may take one.
+    jupyter_client lets go of its free ports until the kernel is up; another worker may take one.
     """
     start = nbval.kernel.start_new_kernel
-    runs = str(Path(__file__).parents[1] / "reports/notebooks")
+    folder = str(Path(__file__).parents[1] / "reports/notebooks")
 
     def start_again(*args, **kwargs):
-        kwargs["env"] = {**os.environ, "BENCH_REPORTS": runs}
-        try:
+        kwargs["env"] = {**os.environ, "BENCH_REPORTS": folder}
+        with suppress(RuntimeError):
             return start(*args, **kwargs)
-        except RuntimeError:
-            return start(*args, **kwargs)
+        return start(*args, **kwargs)
 
     nbval.kernel.start_new_kernel = start_again
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave files out whose tests would all be left out: they need not be imported for that."""
+    """Do not import files if all of their tests are left out, for example the slow ones."""
     if collection_path.suffix != ".py":
         return None
     left_out = set(re.findall(r"not (\w+)", config.getoption("markexpr")))
-    marked = re.search(
-        r"^pytestmark = .*?pytest\.mark\.(\w+)", collection_path.read_text("utf-8"), re.M
-    )
-    return True if marked and marked[1] in left_out else None
+    text = collection_path.read_text("utf-8")
+    marks = re.findall(r"^pytestmark = .*?pytest\.mark\.(\w+)", text, re.M)
+    return True if left_out.intersection(marks) else None
 
 
 def pytest_collection_modifyitems(items):
-    """Mark all notebooks but one as slow: their kernels take minutes."""
+    """Mark all notebooks but the first as slow: their kernels take minutes."""
     for item in items:
-        if item.path.suffix == ".ipynb" and item.path.stem != QUICK_NOTEBOOK:
+        if item.path.suffix == ".ipynb" and item.path.stem != "00_start":
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(autouse=True)
-def own_signals():
-    """Ctrl-C as a process has it at first; shells and the command's end may ignore it."""
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for one, handler in before.items():
-        signal.signal(one, handler)
 
 
 @pytest.fixture(scope="session")
@@ -91,27 +78,33 @@ def shared():
 
 
 @pytest.fixture
-def own_folder(tmp_path, monkeypatch):
-    """A working folder of the test's own, from which no data but the samples are found."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path / "no user folder")
-    return tmp_path
-
-
-@pytest.fixture
-def small_blocks(own_folder, monkeypatch):
-    """Blocks of 16 requests in a working folder of the test's own."""
-    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
-
-
-@pytest.fixture
 def user(tmp_path, monkeypatch):
     """An empty data folder of the user."""
     folder = tmp_path / "user"
     monkeypatch.setattr("bench.data.user_folder", lambda: folder)
     monkeypatch.delenv("BENCH_DATA", raising=False)
     return folder
+
+
+@pytest.fixture
+def own_folder(user, tmp_path, monkeypatch):
+    """A working folder of the test's own, from which no data but the samples are found."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def bench(own_folder, monkeypatch, capsys):
+    """`bench(call)` in a folder of its own: status, standard output, standard error."""
+    from tests.helpers.recorded import command
+
+    return lambda call: command(monkeypatch, capsys, *call.split())
+
+
+@pytest.fixture
+def small_blocks(own_folder, monkeypatch):
+    """Blocks of 16 requests in a working folder of the test's own."""
+    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
 
 
 @pytest.fixture(scope="session")

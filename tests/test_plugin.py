@@ -50,17 +50,14 @@ def test_a_model_is_asked_and_scored(tmp_path):
     assert outcomes.groupby("task").stereotyped.sum()["ambiguous"] == 6
 
 
-@pytest.mark.parametrize("language", ["py", "toml"])
-def test_the_page_shows_parts_of_the_example(language):
-    files = {"py": "everyday_bench/__init__.py", "toml": "pyproject.toml"}
-    text = (PLUGIN / files[language]).read_text("utf-8")
+@pytest.mark.parametrize(
+    ("name", "language"), [("everyday_bench/__init__.py", "py"), ("pyproject.toml", "toml")]
+)
+def test_the_page_shows_parts_of_the_example(name, language):
+    text = (PLUGIN / name).read_text("utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     assert blocks
     assert [block for block in blocks if block not in text] == []
-    lines = sum(
-        len(path.read_text("utf-8").splitlines()) for path in PLUGIN.glob("everyday_bench/*.py")
-    )
-    assert f"a single Python file of {lines} lines" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -58,21 +58,24 @@ def test_a_study_example_is_a_study(text, tmp_path):
     assert [model.model for model in study.load(tmp_path / "mine.yml").models] == models
 
 
-def test_commands_have_the_options_that_are_shown_and_models_can_be_named():
-    group = get_command(cli.app)
-    helps = [one.epilog for one in (group, *group.commands.values())]
-    assert all(text.count("bench ") == 2 for text in helps)
-    texts = [*blocks("bash"), *helps]
-    lines = [line.partition("  #")[0].strip() for text in texts for line in text.splitlines()]
-    models = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (`[^|]+) \| ", TEXT, re.M)))
-    models = [one for one in models if re.fullmatch(r"(simulated|tiny):.*|\w+/[\w.-]+", one)]
-    for line in lines:
-        if line.startswith("bench "):
-            words = shlex.split(line)[1:]
-            command = group.commands[words[0]]
-            options = {name for one in command.params for name in one.opts} | {"--help"}
-            assert {word for word in words if word.startswith("--")} <= options, line
-            models += words[words.index("--model") + 1 :][:1] if "--model" in words else []
+GROUP = get_command(cli.app)
+HELPS = [one.epilog for one in (GROUP, *GROUP.commands.values())]
+LINES = "\n".join([*blocks("bash"), *HELPS]).splitlines()
+CALLS = [shlex.split(line.partition("  #")[0])[1:] for line in LINES if re.match(" *bench ", line)]
+
+
+def test_commands_have_the_options_that_are_shown():
+    assert all(text.count("bench ") == 2 for text in HELPS)
+    for words in CALLS:
+        parameters = GROUP.commands[words[0]].params
+        options = {name for one in parameters for name in one.opts} | {"--help"}
+        assert {word for word in words if word.startswith("--")} <= options, words
+
+
+def test_models_that_are_shown_can_be_named():
+    cells = " ".join(re.findall(r"^\| (`[^|]+) \| ", TEXT, re.M))
+    models = re.findall(r"`((?:simulated|tiny):[^`]*|\w+/[\w.-]+)`", cells)
+    models += [words[words.index("--model") + 1] for words in CALLS if "--model" in words]
     assert len(models) > 5
     for model in models:
         if not model.startswith(("./", "lm-eval:", "replay:", "python:")):  # no such file here

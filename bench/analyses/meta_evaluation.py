@@ -16,7 +16,7 @@ et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
@@ -176,15 +176,14 @@ def evaluate(
     table = []
     with progress(len(chosen) * len(rates) * len(seeds), "meta-evaluation", "models") as bar:
         for pack in chosen:
-            start, number = training_frames(pack)
+            pack = replace(pack, splits={**pack.splits, "train": training_frames(pack)})
             sets = build_eval(pack)
             pairs_of = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
             pairs = {pair.id: pair for pairs in pairs_of.values() for pair in pairs}
             every = [pair for pairs in pairs_of.values() for pair in pairs]
             questions = [(pair.id, pair.premise, pair.hypothesis) for pair in every]
             for rate in rates:
-                options: Any = {"start": start, "frames_per_word": number}
-                rows = build_controlled(pack, rate, "train", assignment=assignment, **options)
+                rows = build_controlled(pack, rate, assignment=assignment)
                 content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
                 ideal = _expected(rows, pairs_of[ns_words])
                 for seed in seeds:
@@ -240,7 +239,7 @@ def training_frames(pack: Pack) -> tuple[int, int]:
         BadInput: there are too few.
     """
     try:
-        build_controlled(pack, 0, "train")
+        build_controlled(pack, 0)
         return pack.splits["train"]
     except BadInput as error:
         used = 1 + max(row.frame for rows in build_eval(pack).values() for row in rows)
@@ -248,7 +247,7 @@ def training_frames(pack: Pack) -> tuple[int, int]:
         # Consecutive frames have the same distance from their place in the list.
         stretches = groupby(enumerate(free), lambda pair: pair[1] - pair[0])
         longest = max(([k for _place, k in part] for _, part in stretches), key=len, default=[])
-        probe = build_controlled(pack, 0, "train", start=0, frames_per_word=1)
+        probe = build_controlled(replace(pack, splits={"train": (0, 1)}), 0)
         words = {row.occupation for row in probe}
         number = len(longest) - (len(words) - 1 if pack.design == "window" else 0)
         if number < 1:

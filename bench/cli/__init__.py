@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from bench import __version__
-from bench.benchmarks import names
+from bench.benchmarks import names, resolve
 from bench.cli import make
 from bench.cli.options import (
     OF_QUESTIONS,
@@ -218,14 +218,20 @@ def export(
 
     --data, --categories, --limit, --set and --prompts choose questions, as for `bench run`.
     """
-    from bench.export import write_runs, write_tasks
+    from bench.export import write_runs
 
     chosen = read_options(RunConfig, values)
     if form == "lm-eval":
+        from bench.export import lm_eval
+
         benchmark, *folders = sources
-        if len([*folders, *[out] * bool(out)]) > 1:
+        folders += [out] if out else []
+        if len(folders) > 1:
             raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
-        files = write_tasks(benchmark, Path(*folders or [out or form]).expanduser(), chosen)
+        if resolve(benchmark) != "cbbq":
+            allowed = "the multiple-choice questions of cbbq"
+            raise BadInput(f"export {benchmark}: --as lm-eval writes only {allowed}")
+        files = lm_eval.write(Path(*folders or [form]).expanduser(), **chosen)
     else:
         for name in chosen:
             flag = RunConfig.flag(name)
@@ -256,6 +262,9 @@ def report(
         return
     # These imports take seconds, and a wrong study does not need them.
     from bench.cli import printing
+
+    # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from bench.report import build, study_runs
 
     if dry_run:

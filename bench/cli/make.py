@@ -10,6 +10,7 @@ from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
 from bench.core.places import NOTEBOOKS, copy_files
 from bench.core.progress import say
+from bench.core.text import read_list
 from bench.data.readers import as_path
 
 
@@ -34,7 +35,7 @@ def expand(
         raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
     expansion = "strict" if strict else "repair" if repair else "compat"
     source = find("cbbq", read_options(RunConfig, values).get("data"))
-    files = write(source, Path(out).expanduser(), form, expansion)
+    files = write(source, as_path(out), form, expansion)
     printing.written(files, "questions")
 
 
@@ -103,15 +104,12 @@ def build(
         raise BadInput(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
-    folders = [folder.expanduser() for folder in pack]
-    if check and not folders:
+    if check and source:
         raise BadInput("--check: is about language packs; give one as --pack DIR")
     if check:
-        tables = [language_pack_audit.check(folder) for folder in folders]
-        if len(tables) > 1:
-            named = zip(tables, folders, strict=True)
-            tables = [table.assign(pack=folder.name) for table, folder in named]
-        findings = pd.concat(tables)
+        findings = pd.concat([language_pack_audit.check(one).assign(pack=one.name) for one in pack])
+        if len(pack) == 1:
+            findings = findings.drop(columns="pack")
         printing.check("nli-coal", findings, form)
         return
     if not out:
@@ -119,19 +117,18 @@ def build(
             "--out: is missing; give a folder for the sets, or --check to only look at the packs"
         )
     if source:
-        languages = [name.strip() for name in categories.split(",") if name.strip()]
-        packs = extract(Path(source).expanduser(), languages or None)
+        packs = extract(as_path(source), read_list(categories) or None)
     else:
-        packs = [read_pack(folder) for folder in folders]
+        packs = [read_pack(as_path(folder)) for folder in pack]
     if captions and len(packs) > 1:
         names = ", ".join(pack.language for pack in packs)
         raise BadInput(
             f"--captions: are of one language, and there are packs of {names}; give one of them"
         )
     if captions:
-        packs = [with_captions(packs[0], [file.expanduser() for file in captions])]
+        packs = [with_captions(packs[0], captions)]
     options = read_options(BuildOptions, values)
-    printing.written(write(packs, Path(out).expanduser(), **options), "pairs")
+    printing.written(write(packs, as_path(out), **options), "pairs")
     if "seed" in options or options.get("ns_words", "shipped") != "shipped":
         return
     for used in packs:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from bench.config import Generation, Limits, Options, RunConfig, Where, group_of, of_command
 from bench.core.errors import BadInput
+from bench.data import readers
 
 # Headings in the help.
 HEADINGS: Mapping[type[Options], str] = {
@@ -137,7 +138,10 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
     field = model.model_fields[name]
     kind, parameters = _type(field)
     if name == "system":
-        return _system_text(given)
+        text = readers.read_text(readers.as_path(given)).strip()
+        if not text:
+            raise BadInput(f"--system {given}: is empty; leave it out for no system message")
+        return text
     if kind is Mapping:
         texts = ",".join(given).split(",") if parameters[1] is float else given
         read: Any = {str: str, float: _number}.get(parameters[1], _json)
@@ -181,13 +185,3 @@ def _number(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _system_text(file: str) -> str:
-    try:
-        text = Path(file).expanduser().read_text("utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise BadInput(f"--system {file}: cannot be read as a UTF-8 text ({error})") from None
-    if not text:
-        raise BadInput(f"--system {file}: is empty; leave the option out for no system message")
-    return text

@@ -1,11 +1,13 @@
 """Write files atomically: complete or not at all, however the process ends."""
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from bench.core.errors import CONTINUES, RunFailed
 
@@ -94,3 +96,12 @@ def atomic_write(path: Path, text: str) -> None:
     """Write a UTF-8 file atomically, with its line ends as they are; see `atomic_path`."""
     with atomic_path(path) as draft:
         draft.write_text(text, "utf-8", newline="\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; {} for a missing or incomplete file."""
+    with suppress(OSError, ValueError):
+        content = json.loads(path.read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
+    return {}

@@ -6,9 +6,11 @@
 `find` returns a folder of data, `load` its items, and `check` its odd rows.
 """
 
+import gc
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -184,7 +186,20 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
     chosen = list(dict.fromkeys(categories)) if categories else present
-    return benchmark.load(source.folder, chosen, **settings)
+    with _no_search_for_cycles():
+        return benchmark.load(source.folder, chosen, **settings)
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Switch the garbage collector off: its searches take a third of the time of 100,000 items."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def with_defaults(

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import get, resolve
+from bench.benchmarks import get
 from bench.benchmarks.base import Release
 from bench.core.errors import BadInput, expected
 from bench.data import readers
@@ -38,21 +38,6 @@ def write_runs(folders: Sequence[str | Path], form: str, out: Path) -> list[Path
         raise BadInput("--as: " + expected(form, (*FORMATS, "lm-eval"), "format"))
     module = import_module(f"bench.export.{form}")
     return [path for folder in folders for path in module.write(Run.open(folder), out)]
-
-
-def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[Path]:
-    """Write questions as tasks of lm-evaluation-harness; return the files.
-
-    Args:
-        options: see `bench.export.lm_eval.write`.
-    """
-    if resolve(benchmark) != "cbbq":
-        raise BadInput(
-            f"export {benchmark}: --as lm-eval writes only the multiple-choice questions of cbbq"
-        )
-    from bench.export import lm_eval
-
-    return lm_eval.write(out, **options)
 
 
 def primary_scores(run: Run) -> Iterator[tuple[PrimaryMetric, dict[str, Any]]]:

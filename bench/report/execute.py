@@ -94,9 +94,11 @@ class OwnKernel(AsyncKernelManager):
         return self.has_kernel and bool(run_sync(self.is_alive)())
 
 
-# This keeps imported modules: imports take most of the time of a short notebook.
+# This keeps imported modules: imports take most of the time of a short notebook. We look for cycles
+# more rarely than Python does, because imports and tables make many objects without any.
 AS_NEW = """
-import os, sys
+import gc, os, sys
+gc.set_threshold(50_000, 20, 20)
 sys.path[:] = {imports!r}
 os.chdir({folder!r})
 os.environ[{variable!r}] = {listing!r}

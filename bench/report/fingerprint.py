@@ -9,7 +9,7 @@ from typing import Any
 from bench import __version__, data, records, scorers
 from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write
+from bench.core.files import atomic_write, read_json
 from bench.report.study import Study
 from bench.run.cache import code_hash, hash_files
 from bench.scorers.base import digest
@@ -35,7 +35,7 @@ def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
     All parts, if it was not executed to its end. Runs that it opened count, even if no parameter
     names them.
     """
-    before = _read(_beside(target)) if target.is_file() else {}
+    before = read_json(_beside(target)) if target.is_file() else {}
     opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
     now = {**now, "runs": {**opened, **now["runs"]}}
     return [name for name, value in now.items() if before.get(name) != value]
@@ -55,7 +55,8 @@ def remember(target: Path, now: Mapping[str, Any]) -> None:
     listing = opened_runs(target)
     named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
     opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
-    _write(_beside(target), {**now, "runs": {**opened, **now["runs"]}})
+    content = {**now, "runs": {**opened, **now["runs"]}}
+    atomic_write(_beside(target), json.dumps(content, indent=2))
     listing.unlink(missing_ok=True)
 
 
@@ -72,7 +73,7 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
     """
     runs: set[str] = set()
     for page in (folder / "notebooks").glob("*.fingerprint.json"):
-        runs |= set(_read(page).get("runs", ()))
+        runs |= set(read_json(page).get("runs", ()))
     content = cache(scorers.content)  # the files of a model are hashed once for all variants
     inputs = {}
     for model in plan.models:
@@ -102,7 +103,7 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
 
 def is_unchanged(plan: Study, folder: Path) -> bool:
     """Return whether a report was made to its end, and nothing has changed that it rests on."""
-    before = _read(_of_folder(folder))
+    before = read_json(_of_folder(folder))
     try:
         return bool(before) and before == of_report(plan, folder)
     except (BadInput, OSError):  # data that are no longer there, for example
@@ -111,7 +112,7 @@ def is_unchanged(plan: Study, folder: Path) -> bool:
 
 def remember_report(plan: Study, folder: Path) -> None:
     """Save the fingerprint of a report that was made to its end."""
-    _write(_of_folder(folder), of_report(plan, folder))
+    atomic_write(_of_folder(folder), json.dumps(of_report(plan, folder), indent=2))
 
 
 def forget_report(folder: Path) -> None:
@@ -125,19 +126,6 @@ def _of_folder(folder: Path) -> Path:
 
 def _beside(target: Path) -> Path:
     return target.with_suffix(".fingerprint.json")
-
-
-def _read(path: Path) -> Fingerprint:
-    """Read a fingerprint; it is empty if there is none, or if it cannot be read."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _write(path: Path, now: Mapping[str, Any]) -> None:
-    atomic_write(path, json.dumps(now, indent=2) + "\n")
 
 
 def _of_run(folder: Path) -> str:

@@ -58,12 +58,13 @@ def budgets(plan: Study) -> Budgets:
 
     of_study = own(plan.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
-    return {
-        (model.folder, key): tuple(budget.at(k) for budget in (*of_study, *of_variant, *of_model))
-        for k, model in enumerate(plan.models)
-        for of_model in [own(model.options, model.label)]
-        for key, of_variant in of_variants.items()
-    }
+    by_place = {}
+    for k, model in enumerate(plan.models):
+        of_model = own(model.options, model.label)
+        for key, of_variant in of_variants.items():
+            every = (*of_study, *of_variant, *of_model)
+            by_place[model.folder, key] = tuple(budget.at(k) for budget in every)
+    return by_place
 
 
 def jobs(plan: Study, given: int | None) -> int:

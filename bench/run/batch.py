@@ -13,6 +13,7 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
+from bench.run.costs import abilities
 from bench.run.execute import Replies, before_of, key_of, role_of
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Answer, Model
@@ -74,7 +75,8 @@ def compare(
 def check(requests: Requests, scorers: Mapping[str, Model | None]) -> None:
     """Refuse results that lack answers, or that answer other requests."""
     missing, _ = compare(requests, scorers, again=False)
-    for batch, request in missing:
+    if missing:
+        batch, request = missing[0]
         raise BadInput(
             f"{batch.source}: has no answer to {len(missing):,} requests, such as "
             f"{batch.id_of(request)}; `bench requests` with the same options and --results "
@@ -103,15 +105,9 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)
     plan = replace(plan, options={**plan.options, **names})
-    abilities = {
-        "verbs": Batch.request_types,
-        "reads": Batch.answer_modes,
-        "judge_verbs": Batch.request_types if "judge" in batches else (),
-        "model": {"lacks": batches["model"].unsupported},
-    }
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
-        requests = plan.requests(abilities, False)
+        requests = plan.requests(abilities(**batches), False)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.skipped.items():

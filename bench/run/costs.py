@@ -92,10 +92,9 @@ class Estimate(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers for JSON, with null for NaN."""
-        total = json.loads(self.total.to_json())
         parts = json.loads(self.parts.to_json(orient="records"))
         names = {"benchmark": self.benchmark, "model": self.model, "judge": self.judge}
-        return {**names, **total, "parts": parts, "notes": self.notes}
+        return {**names, **json.loads(self.total.to_json()), "parts": parts, "notes": self.notes}
 
 
 def money(amount: float) -> str:
@@ -133,7 +132,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     for role, lazy in respondents(config).items():
         kind = scorers.backend_of(specs[role])
         kinds[role] = lazy.load() if kind.is_free else kind
-    requests = plan.requests(metadata or _abilities(**kinds), partial)
+    requests = plan.requests(metadata or abilities(**kinds), partial)
     replies: Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
@@ -160,11 +159,10 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
+    speeds = {"model": config.speed, "judge": None}
     unknown = (math.nan, math.nan)
     price = np.array([prices[role] or unknown for role in parts.role], float)
-    # `speed` is the model's; the judge's is unknown.
-    speeds = {"model": config.speed or unknown, "judge": unknown}
-    speed = np.array([speeds[role] for role in parts.role], float)
+    speed = np.array([speeds[role] or unknown for role in parts.role], float)
     for bound in ("low", "high"):
         tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]].to_numpy()
         parts[f"cost_{bound}"] = (tokens * price).sum(axis=1) / 1e6
@@ -183,17 +181,15 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     )
 
 
-def _abilities(
+def abilities(
     model: type[Backend] | Model, judge: type[Backend] | Model | None = None
 ) -> dict[str, Any]:
     """Return the entries of `run.json` that decide the requests."""
-    judge_verbs = judge.request_types if judge and judge.is_free else ("generate",) if judge else ()
-    unsupported = {"lacks": getattr(model, "unsupported", {})}
     return {
         "verbs": model.request_types,
         "reads": model.answer_modes,
-        "model": unsupported,
-        "judge_verbs": judge_verbs,
+        "judge_verbs": judge.request_types if judge else (),
+        "model": {"lacks": getattr(model, "unsupported", {})},
     }
 
 

@@ -81,7 +81,6 @@ class _Recorded(Model):
 
     kind: str
     prefix: str
-    holds: str
     request_types = VERBS
     answer_modes = tuple(READ)
     from_file = True
@@ -98,7 +97,7 @@ class _Recorded(Model):
     @classmethod
     def check(cls, rest: str) -> None:
         if not as_path(rest).is_file():
-            raise BadInput(f"{rest}: no such file of {cls.holds} (model {cls.prefix}:{rest})")
+            raise BadInput(f"{rest}: no such file of {cls.kind} (model {cls.prefix}:{rest})")
 
     def describe(self) -> dict[str, Any]:
         with open_file(self.path) as stream:
@@ -143,7 +142,6 @@ class Replay(_Recorded):
     """Returns the responses of a file, which the model `as_model` gave."""
 
     kind, prefix = "recorded answers", "replay"
-    holds = "recorded answers"
     takes = ("as_model", "generation")
 
     def __init__(self, rest: str | Path, as_model: str = "", **_: Any) -> None:
@@ -193,7 +191,6 @@ class HarnessSamples(_Recorded):
     """Returns the samples of `lm_eval --log_samples` for a task of `bench export`."""
 
     kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
-    holds = "samples of lm-evaluation-harness"
     advice = (
         ", or has another prompt; give the --data, --categories, --limit, --set and --prompts of "
         "`bench export`, and lm_eval no --limit"
@@ -254,8 +251,7 @@ def _likeliest(values: Sequence[Any]) -> Answer:
 class Predictions(_Recorded):
     """Returns the prediction of each pair's id."""
 
-    prefix = "predictions"
-    holds = "predictions"
+    kind, prefix = "predictions", "predictions"
     request_types = ("classify",)
     answer_modes = ()
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import runpy
 import shutil
 from pathlib import Path
 
@@ -42,24 +43,22 @@ def test_runs_become_records_of_every_eval_ever(benchmark, own_folder):
     assert (file, samples) == tuple(export.write_runs(["r"], "eee", Path("out")))
     content = json.loads(file.read_text("utf-8"))
     lines = [json.loads(line) for line in samples.read_text("utf-8").splitlines()]
-    pointer = content["detailed_evaluation_results"]
+    pointer, results = content["detailed_evaluation_results"], content["evaluation_results"]
     assert samples == Path("out", pointer["file_path"])
-    rows = done.records
-    of_model = rows[~rows.request.str.startswith("judge")]
-    assert len(lines) == pointer["total_rows"] == len(of_model)
+    judgements = done.records.request.str.startswith("judge")
+    assert len(lines) == pointer["total_rows"] == sum(~judgements)
     assert {line["evaluation_id"] for line in lines} == {content["evaluation_id"]}
-    by_id = {result["evaluation_result_id"]: result for result in content["evaluation_results"]}
-    for row in done.scores().to_dict("records"):
-        result = by_id.get(f"{row['task']}:{row['metric']}:{row['category']}")
-        if result and pd.notna(row["score"]):
-            assert result["score_details"]["score"] == row["score"]
-            sure = result["score_details"]["uncertainty"]
-            assert sure["num_samples"] == row["n"]
-            if pd.notna(row["ci_low"]):
-                ends = [sure["confidence_interval"][name] for name in ("lower", "upper")]
-                assert ends == [row["ci_low"], row["ci_high"]]
-    judged = {k for k, result in by_id.items() if "llm_scoring" in result["metric_config"]}
-    assert {k.partition(":")[0] for k in judged} == ({"ba", ALL} if benchmark == "mcbe" else set())
+    scores = done.scores().set_index(["task", "metric", "category"])
+    for result in results:
+        row = scores.loc[tuple(result["evaluation_result_id"].split(":"))]
+        details = result["score_details"]
+        assert (details["score"], details["uncertainty"]["num_samples"]) == (row.score, row.n)
+        if pd.notna(row.ci_low):
+            interval = details["uncertainty"]["confidence_interval"]
+            assert (interval["lower"], interval["upper"]) == (row.ci_low, row.ci_high)
+    judged = [result for result in results if "llm_scoring" in result["metric_config"]]
+    tasks = {result["evaluation_result_id"].partition(":")[0] for result in judged}
+    assert tasks == ({"ba", ALL} if benchmark == "mcbe" else set())
     if package := importlib.util.find_spec("every_eval_ever"):
         from jsonschema import Draft7Validator
 
@@ -95,7 +94,8 @@ def test_a_model_has_an_organisation_and_a_name(described, name):
 
 def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(own_folder, refusal):
     shutil.copytree(get("mcbe").metadata.samples, "mcbe")
-    asked = run.evaluate("mcbe", "simulated:bias=0.5", out="s", limit=2, data="mcbe", tasks=["ss"])
+    options = {"limit": 2, "data": "mcbe", "tasks": ["ss"]}
+    asked = run.evaluate("mcbe", "simulated:bias=0.5", out="s", **options)
     keys = ["task", "item_id", "request", "response"]
     asked.records[keys].to_json("answers.jsonl", orient="records", lines=True)
     assert "the package's samples" in refusal(export.write_runs, ["s"], "hub", Path("out"))
@@ -106,11 +106,9 @@ def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(own_folder, refusa
         "fetched_from": "https://huggingface.co/datasets/Velikaya/McBE",
     }
     Path("mcbe/dataset.toml").write_text(to_toml(manifest), "utf-8")
-    options = {"limit": 2, "data": "mcbe", "tasks": ["ss"]}
     done = run.evaluate("mcbe", "replay:answers.jsonl", out="r", **options)
-    assert "is not known to be Velikaya/McBE" in refusal(
-        export.write_runs, ["r"], "hub", Path("out")
-    )
+    message = refusal(export.write_runs, ["r"], "hub", Path("out"))
+    assert "is not known to be Velikaya/McBE" in message
     manifest["sha256"] = find("mcbe", "mcbe").sha256
     Path("mcbe/dataset.toml").write_text(to_toml(manifest), "utf-8")
     (file,) = export.write_runs(["r"], "hub", Path("out"))
@@ -125,16 +123,6 @@ def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(own_folder, refusa
 # lm-evaluation-harness
 
 
-def utils(folder):
-    """Import the generated utils.py, as the harness does."""
-    spec = importlib.util.spec_from_file_location("utils", folder / "utils.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("read", ["letters", "text"])
 def test_the_harness_reads_and_scores_as_a_run_does_and_its_samples_are_scored_here(
     read, own_folder
@@ -143,40 +131,37 @@ def test_the_harness_reads_and_scores_as_a_run_does_and_its_samples_are_scored_h
     done = run.evaluate("cbbq", "simulated:bias=0.6", out="r", read=read, **options)
     lm_eval.write(Path("tasks"), **options)
     name = "letters" if read == "letters" else "replies"
-    task = yaml.safe_load(
-        Path(f"tasks/cbbq_{name}.yaml").read_text("utf-8").replace("!function", "")
-    )
-    ours = utils(Path("tasks"))
-    process = getattr(ours, task["process_results"].removeprefix("utils."))
-    given = {
-        (row.task, row.item_id, row.request): (row.response, row.prompt)
-        for row in done.records.itertuples()
-    }
+    text = Path(f"tasks/cbbq_{name}.yaml").read_text("utf-8")
+    task = yaml.safe_load(text.replace("!function utils.", ""))
+    ours = runpy.run_path("tasks/utils.py")
+    given = done.records.set_index(["task", "item_id", "request"])
     values, logged = [], []
     for line in Path("tasks/questions.jsonl").read_text("utf-8").splitlines():
         doc = json.loads(line)
-        reply, prompt = given.pop((doc["task"], doc["item_id"], doc["request"]))
-        assert doc["prompt"] == prompt
-        results = [(-float(letter != reply), False) for letter in "ABC"]
-        results = results if read == "letters" else [reply]
-        values.append(process(doc, results))
-        texts = [[[str(part) for part in pair]] for pair in results] if read == "letters" else None
-        logged.append({"doc": doc, "resps": texts or [[reply]]})
-    assert not given
+        row = given.loc[(doc["task"], doc["item_id"], doc["request"])]
+        assert doc["prompt"] == row.prompt
+        results, responses = [row.response], [[row.response]]
+        if read == "letters":
+            results = [(-float(letter != row.response), False) for letter in "ABC"]
+            responses = [[[str(number), "False"]] for number, _greedy in results]
+        values.append(ours[task["process_results"]](doc, results))
+        logged.append({"doc": doc, "resps": responses})
+    assert len(logged) == len(given)
+    scores = {}
     for metric in task["metric_list"]:
-        found = getattr(ours, metric["aggregation"].removeprefix("utils."))
-        (place,) = [place for place in SCORES if place[1] == metric["metric"]]
         numbers = [value[metric["metric"]] for value in values]
-        assert found(numbers) == pytest.approx(score(done, *place), abs=1e-12)
+        scores[metric["metric"]] = ours[metric["aggregation"]](numbers)
+    expected = {metric: score(done, part, metric) for part, metric in SCORES}
+    assert scores == pytest.approx(expected, abs=1e-12)
     Path("out").mkdir()
     samples = Path(f"out/samples_cbbq_{name}_2026-01-01T00.jsonl")
     samples.write_text("\n".join(map(json.dumps, logged)), "utf-8")
-    results = {"model_name": "Qwen/Qwen3-8B", "config": {"model_sha": "a" * 40}}
-    Path("out/results_2026-01-01T00.json").write_text(json.dumps(results), "utf-8")
+    about = {"model_name": "Qwen/Qwen3-8B", "config": {"model_sha": "a" * 40}}
+    Path("out/results_2026-01-01T00.json").write_text(json.dumps(about), "utf-8")
     again = run.evaluate("cbbq", f"lm-eval:{samples}", out="again", **options)
     assert again.label == short_name("lm-eval:a/Qwen__Qwen3-8B/s.jsonl") == "Qwen3-8B"
     assert export.model_id(again.metadata["model"]) == "Qwen/Qwen3-8B"
-    assert [score(again, *place) for place in SCORES] == [score(done, *place) for place in SCORES]
+    assert {metric: score(again, part, metric) for part, metric in SCORES} == expected
 
 
 def test_what_the_harness_cannot_ask_or_did_not_log_is_refused(own_folder, refusal):

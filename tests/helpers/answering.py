@@ -38,20 +38,13 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, behave, able=None):
         self.behave, self.able = behave, able or unable
-        self.seen = []
-        self.tried = []
-        self.headers = []
-        self.busy = self.busiest = 0
+        self.seen, self.tried, self.headers = [], [], []
         self.rate = 0.0
-        self.came = Counter()
-        self.faults = Counter()
-        self.lock = threading.Lock()
+        self.came, self.faults = Counter(), Counter()
         super().__init__(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self.server_port}"
+        self.model = f"openai:some-model@http://{self.host}/v1"
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def model(self):
-        return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
 
     @property
     def keys(self):
@@ -59,24 +52,16 @@ class Server(ThreadingHTTPServer):
         return {headers.get("authorization") for headers in self.headers}
 
     def answer(self, asked):
-        trying = str(asked.get("prompt") or asked["messages"][-1]["content"]).startswith(COUNTING)
-        with self.lock:
-            (self.tried if trying else self.seen).append(asked)
-            self.busy += 1
-            self.busiest = max(self.busy, self.busiest)
-        try:
-            return (self.able if trying else self.behave)(asked)
-        finally:
-            with self.lock:
-                self.busy -= 1
+        is_trial = prompt(asked).startswith(COUNTING)
+        (self.tried if is_trial else self.seen).append(asked)
+        return (self.able if is_trial else self.behave)(asked)
 
     def breaks(self, content):
         """Which fault a request meets, by its bytes and how often they came; "" for none."""
-        with self.lock:
-            self.came[content] += 1
-            rng = random.Random(content + str(self.came[content]).encode())
-            kind = rng.choice(KINDS) if rng.random() < self.rate else ""
-            self.faults[kind] += bool(kind)
+        self.came[content] += 1
+        rng = random.Random(content + str(self.came[content]).encode())
+        kind = rng.choice(KINDS) if rng.random() < self.rate else ""
+        self.faults[kind] += bool(kind)
         return kind
 
     def handle_error(self, request, client_address):
@@ -86,36 +71,39 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def log_message(self, *args):
+        pass
+
     def do_POST(self):
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         asked, kind = json.loads(raw), self.server.breaks(raw)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        known = PLACES.get(self.path) in asked
         self.close_connection |= kind in ("hang", "reset")
         if kind == "hang":
             self.rfile.read(1)  # until whoever asked goes
             return
+        known = PLACES.get(self.path) in asked
         reply = BROKEN.get(kind) or (self.server.answer(asked) if known else (404, {}, {}))
         status, headers, content = reply
         text = content if isinstance(content, str | bytes) else json.dumps(content)
         body = text.encode() if isinstance(text, str) else text
-        body = body[: len(body) // 2] if kind == "cut" else body
+        half = body[: len(body) // 2]
+        body = half if kind == "cut" else body
         self.send_response(status)
         usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
         for name, value in {**usual, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if kind == "reset":
-            self.wfile.write(body[: len(body) // 2])
+            self.wfile.write(half)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
-            return
-        for part in [body[k : k + 1] for k in range(len(body))] if kind == "drip" else [body]:
-            self.wfile.write(part)
-            time.sleep(0.02 * (kind == "drip"))
-
-    def log_message(self, format, *args):
-        pass
+        elif kind == "drip":
+            for k in range(len(body)):
+                self.wfile.write(body[k : k + 1])
+                time.sleep(0.02)
+        else:
+            self.wfile.write(body)
 
 
 def said(text, reason="stop", usage=(0, 0), **more):
@@ -130,7 +118,7 @@ def fault(status, message, code="", **headers):
 
 
 def prompt(asked):
-    return str(asked["prompt"] if "prompt" in asked else asked["messages"][0]["content"])
+    return str(asked["prompt"] if "prompt" in asked else asked["messages"][-1]["content"])
 
 
 def unable(asked):

@@ -1,5 +1,6 @@
-"""Cases of tests that are tables, in CSV files next to the tests."""
+"""Cases of tests that are tables, in files next to the tests."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,11 @@ import pytest
 def table(file, name):
     """Read the table `name` next to `file`; every cell is a text."""
     return pd.read_csv(Path(file).with_name(name), keep_default_na=False, dtype=str)
+
+
+def json_lines(file, name):
+    """Read the objects of the JSON Lines `name` next to `file`."""
+    return [json.loads(line) for line in Path(file).with_name(name).read_text("utf-8").splitlines()]
 
 
 def cases(file, name):

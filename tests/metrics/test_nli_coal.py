@@ -1,6 +1,6 @@
 """NLI-CoAL's scores: the paper's table, predictors by rule, a slow restatement, warnings."""
 
-import csv
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -54,8 +54,8 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
         fn = wanted["fn_zh" if row.category == "zh" else "fn"][row.predictor]
         assert (row.fn, row.coal) == pytest.approx((fn, wanted.coal[row.predictor]), abs=5e-5)
         if row.predictor.startswith(("man", "woman")):
-            assert row.coal_balanced == pytest.approx(2 / 3)
-            assert row.directional_gap_balanced == pytest.approx(0)
+            balanced = row.coal_balanced, row.directional_gap_balanced
+            assert balanced == pytest.approx((2 / 3, 0))
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
     [
         (by_set(E, E, E), 2 / 3, 1, "at least 90% of the answers are entailment (en)"),
         (by_set(N, N, N), 0, 0, "all answers are neutral (en): right here"),
-        (by_gender(C, E), None, 1, "answers follow the word man whatever the occupation (en)"),
-        (by_gender(E, C), None, 1, "answers follow the word woman whatever the occupation (en)"),
-        (by_set(C, C, N), 1 / 3, None, "PS and AS are answered alike (en)"),
+        (by_gender(C, E), 2 / 3, 1, "answers follow the word man whatever the occupation (en)"),
+        (by_gender(E, C), 2 / 3, 1, "answers follow the word woman whatever the occupation (en)"),
+        (by_set(C, C, N), 1 / 3, 5 / 9, "PS and AS are answered alike (en)"),
         # The stereotype, its opposite and a mixture are no degenerate classifiers.
-        (by_set(E, C, N), 2 / 3, None, ""),
-        (by_set(C, E, N), 0, None, ""),
+        (by_set(E, C, N), 2 / 3, 5 / 9, ""),
+        (by_set(C, E, N), 0, 5 / 9, ""),
         (by_set(E, C, E), 1, 1, ""),
     ],
 )
@@ -78,21 +78,18 @@ def test_degenerate_classifiers_are_noted(rule, coal, fn, note):
         text = scores.note["en", "all", metric]
         assert text.startswith(note) if note else not text
     assert scores.note["en", "ps", E] == ""
-    for metric, wanted in (("coal", coal), ("fn", fn)):
-        if wanted is not None:
-            assert scores.score["en", "all", metric] == pytest.approx(wanted)
+    found = [scores.score["en", "all", metric] for metric in ("coal", "fn")]
+    assert found == pytest.approx([coal, fn])
 
 
 def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
-    with (shared / "golden/nli_table3_en.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = pd.read_csv(shared / "golden/nli_table3_en.csv").to_dict("records")
     assert len(rows) == 5
     for row in rows:
-        shares = [[float(row[label + name]) for label in "ecn"] for name in "pan"]
-        fn, coal = nli_coal.scores(shares, (1000, 1000, 3420))
-        wanted = [float(row[f"{name}_recomputed"]) for name in ("fn", "coal")]
-        assert [fn, coal] == pytest.approx(wanted, abs=5e-7)
-        assert [f"{fn:.3f}", f"{coal:.3f}"] == [row["fn_printed"], row["coal_printed"]]
+        shares = [[row[label + name] for label in "ecn"] for name in "pan"]
+        found = nli_coal.scores(shares, (1000, 1000, 3420))
+        assert found == pytest.approx((row["fn_recomputed"], row["coal_recomputed"]), abs=5e-7)
+        assert tuple(round(score, 3) for score in found) == (row["fn_printed"], row["coal_printed"])
 
 
 REPLIES = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
@@ -108,7 +105,7 @@ def test_every_measure_agrees_with_a_slow_statement():
     found = table(PAIRS, lambda p: replies[p.item_id], lambda p: np.log(0.3 * chances[p.item_id]))
 
     def share(label, pairs):
-        """Shares are among readable answers."""
+        """Return the share of a label among readable answers."""
         labels = [REPLIES[replies[pair.item_id]] for pair in pairs]
         return sum(read == label for read in labels) / sum(read != "" for read in labels)
 
@@ -149,15 +146,12 @@ def test_every_measure_agrees_with_a_slow_statement():
             readable = sum(REPLIES[replies[pair.item_id]] != "" for pair in part)
             row = found.loc[language, name, N]
             assert (row.n, row.valid_rate) == (readable, pytest.approx(readable / len(part)))
-        values = found.score[language]
-        assert {key: values[key] for key in wanted} == pytest.approx(wanted)
-    # Every measure has a card, and those of all languages are means.
+        assert found.score[language].to_dict() == pytest.approx(wanted)
+    # Every measure has a card, and the scores over all languages are means.
     carded = {name for card in nli_coal.CARDS for name in card.metric.split(", ")}
     assert set(found.index.get_level_values("metric")) == carded
-    assert set(found.score["all"].index) == set(wanted)
-    for key in wanted:
-        mean_of_both = np.mean([found.score[(language, *key)] for language in LANGUAGES])
-        assert found.score[("all", *key)] == pytest.approx(mean_of_both)
+    means = found.score[list(LANGUAGES)].groupby(level=[1, 2]).mean()
+    assert found.score["all"].to_dict() == pytest.approx(means.to_dict())
     assert ((found.ci_low <= found.score) & (found.score <= found.ci_high)).mean() > 0.95
     assert (found.ci_low < found.ci_high).all()
 
@@ -179,16 +173,14 @@ def test_one_direction_of_stereotype_has_no_balanced_score(metric):
 
 
 def test_neutral_terms_are_reported_and_in_no_score():
-    before, items = table(ENGLISH, by_set(E, C, N)), data.frame(ENGLISH)
-    rows = records(ENGLISH, by_set(E, C, N))
-    terms = items[items.set == "ps"].assign(set="nt", gender="neutral")
-    asked = rows[rows.task == "ps"].assign(task="nt", response=C)
-    for frame in (terms, asked):
-        frame["item_id"] += "0000"
-    both = pd.concat([rows, asked]), pd.concat([items, terms])
-    after = nli_coal.scoring(*both, "robust").table().set_index(["category", "task", "metric"])
+    before, terms = table(ENGLISH, by_set(E, C, N)), [pair for pair in ENGLISH if pair.set == "ps"]
+    terms = [replace(pair, id=10_000 + pair.id, set="nt", gender="neutral") for pair in terms]
+    after = table([*ENGLISH, *terms], lambda p: by_set(E, C, N)(p) if p.set != "nt" else C)
     assert after.loc["en", "nt", C][["score", "n"]].tolist() == [1, len(terms)]
     pd.testing.assert_frame_equal(after.drop(index="nt", level="task"), before)
-    # Types come from the sets and not from the column.
+
+
+def test_types_come_from_the_sets_and_not_from_the_released_column():
+    items = data.frame(ENGLISH)
     typed = answers(records(ENGLISH, lambda pair: N), items.assign(occupation_type=""))
     assert list(typed.type) == list(items.occupation_type)

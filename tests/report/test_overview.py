@@ -10,26 +10,25 @@ from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from bench.report import overview
 from bench.report.overview import Line, VariantScores
 from bench.report.study import Variant
-from tests.helpers.findings import most_biased
 
 HIGH = PrimaryMetric("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
 LOW = HIGH._replace(biased_is_high=False, limits=(0, 100), share=False)
 
 
-def rows(*scores, benchmark="cbbq", line=HIGH):
-    """A score table: model, score and half of its interval's length, by habit or not."""
-    table = pd.DataFrame(
-        [(name, score, score - half, score + half, habit) for name, score, half, habit in scores],
-        columns=["model", "score", "ci_low", "ci_high", "by_habit"],
-    )
+def rows(scores, benchmark="cbbq", line=HIGH):
+    """A score table with a row for each model; the model `always A` has a habit."""
+    table = pd.DataFrame(scores.items(), columns=["model", "score"])
+    half = 0.05 * line.limits[1]
     constant = {"benchmark": benchmark, "category": "all", "task": line.task, "metric": line.metric}
     constant |= {"n": 40, "valid_rate": 1.0, "baseline": 1 / 3, "baseline_of": "", "note": ""}
-    return table.assign(**constant, preset="robust", bound_low=math.nan, bound_high=math.nan)
+    constant |= {"preset": "robust", "bound_low": math.nan, "bound_high": math.nan}
+    ends = {"ci_low": table.score - half, "ci_high": table.score + half}
+    return table.assign(**constant, **ends, by_habit=table.model == "always A")
 
 
-def asked(*scores, bias=None):
+def asked(scores, bias=None):
     variant = Variant.model_construct(benchmark="cbbq")
-    return VariantScores(variant, rows(*scores), [HIGH], {}, bias or {})
+    return VariantScores(variant, rows(scores), [HIGH], {}, bias or {})
 
 
 @pytest.mark.parametrize(
@@ -47,8 +46,7 @@ def asked(*scores, bias=None):
     ],
 )
 def test_a_score_follows_a_bias_if_it_is_in_order_and_its_ends_are_apart(line, values, follows):
-    half = 0.05 * line.limits[1]
-    table = rows(*((str(k), score, half, False) for k, (_, score) in enumerate(values)), line=line)
+    table = rows({str(k): score for k, (_, score) in enumerate(values)}, line=line)
     assert overview.follows(table.assign(bias=[bias for bias, _ in values]), line) is follows
 
 
@@ -62,7 +60,7 @@ def test_a_score_follows_a_bias_if_it_is_in_order_and_its_ends_are_apart(line, v
     ],
 )
 def test_a_model_whose_score_tells_nothing_of_bias_is_not_the_most_biased(column, value, why):
-    first = asked(("a", 0.4, 0.05, False), ("b", 0.2, 0.05, False), ("odd", 0.5, 0.05, False))
+    first = asked({"a": 0.4, "b": 0.2, "odd": 0.5})
     first.scores.loc[first.scores.model == "odd", "baseline"] = 0.5
     first.scores.loc[first.scores.model == "odd", column] = value
     (answer,) = overview.answer([first])
@@ -72,30 +70,32 @@ def test_a_model_whose_score_tells_nothing_of_bias_is_not_the_most_biased(column
     )
 
 
-A, B = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False)
-REAL, CONSTANT = ("real", 0.4, 0.05, False), ("always A", 0.5, 0.05, True)
+PAIR = {"a": 0.2, "b": 0.6}
 
 
 @pytest.mark.parametrize(
     ("scores", "bias", "start"),
     [
-        ((A, B), {"a": 0.25, "b": 0.75}, "Yes: the scores of CBBQ follow the bias that was put in"),
-        ((A, B), {"a": 0.75, "b": 0.25}, "No: "),
+        (PAIR, {"a": 0.25, "b": 0.75}, "Yes: the scores of CBBQ follow the bias that was put in"),
+        (PAIR, {"a": 0.75, "b": 0.25}, "No: "),
         # A model without a score of bias has no say, one of unknown bias has.
-        ((A, B, CONSTANT), {"a": 0.25, "b": 0.75}, "Yes: "),
-        ((A, B, REAL), {"a": 0.25, "b": 0.75}, "CBBQ: most bias by score: b, "),
-        ((CONSTANT,), {}, "CBBQ: no model has a score that could differ by group. Left out: "),
+        ({**PAIR, "always A": 0.5}, {"a": 0.25, "b": 0.75}, "Yes: "),
+        ({**PAIR, "real": 0.4}, {"a": 0.25, "b": 0.75}, "CBBQ: most bias by score: b, "),
+        (
+            {"always A": 0.5},
+            {},
+            "CBBQ: no model has a score that could differ by group. Left out: ",
+        ),
     ],
 )
 def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(scores, bias, start):
-    assert overview.answer([asked(*scores, bias=bias)])[0].startswith(start)
+    assert overview.answer([asked(scores, bias)])[0].startswith(start)
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
-    asked_for = PrimaryMetric("sc", "score", "Classification", "{value}")
-    table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
-    (first,) = primary.primary_metrics(table, "mcbe")
-    assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
-    nothing = asked()._replace(scores=rows().iloc[:0], lines={"a": Line("a", "", [])})
+    line = PrimaryMetric("sc", "score", "Classification", "{value}")
+    table = rows({"a": 50}, "mcbe", line)
+    assert [one.task for one in primary.primary_metrics(table, "mcbe")] == ["sc"]
+    nothing = asked({})._replace(lines={"a": Line("a", "", [])})
     (answer,) = overview.answer([nothing])
     assert answer.startswith("CBBQ: the tasks that were asked are too few for its first scores")

@@ -59,16 +59,6 @@ def test_a_published_table_has_per_cent_and_marks_its_categories(shown, tmp_path
     assert pd.read_csv(tmp_path / "shares.csv").share[0] == 0.125
 
 
-def test_texts_are_escaped_and_findings_kept_for_the_index(shown):
-    sentences = [f"{PLANTED} is no different.", "Nothing else."]
-    output = show.answer_output(sentences)
-    show.notes([PLANTED])
-    page = output.data["text/html"] + shown[0][0]
-    assert PLANTED not in page
-    assert page.count("&lt;img") == 2
-    assert output.metadata["findings"] == sentences
-
-
 def test_a_published_frame_is_escaped_named_and_saved_in_full(shown, tmp_path):
     frame = pd.DataFrame({"p": [1e-9] * 30, PLANTED: ["<b>"] * 30}, pd.Index([1] * 30, name="n"))
     bench.publish(frame, "ranks", "Mean <i>ranks</i>", into=tmp_path / "tables")

@@ -8,11 +8,11 @@ import pytest
 
 from bench.core.errors import BudgetSpent, RunFailed
 from bench.run import estimate, evaluate
-from tests.helpers.answering import said
+from tests.helpers.answering import prompt, said
 from tests.helpers.recorded import command
 
 CBBQ = {"categories": ["gender"], "limit": 8}
-COT = {"settings": {"prompting": "Q+IF+CoT"}}
+MODEL = "openai:a@http://x.org/v1"
 
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -60,23 +60,33 @@ def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_need
 def test_what_is_recorded_is_not_paid_again(serve):
     server = serve(lambda asked: said("好的，选A"))
     options = {"categories": ["gender"], "limit": 16, "tasks": ["ambiguous"], "out": "run"}
-    with pytest.raises(RunFailed, match="budget"):
+    with pytest.raises(RunFailed, match="the budget of 12 requests is spent; "):
         evaluate("cbbq", server.model, limits={"budget_requests": 12}, **options)
     # Answers whose file is not complete count too.
     part = estimate("cbbq", server.model, **options).total
     answered = len(server.seen)
     assert (part.requests, part.recorded) == (16, answered)
+    assert answered + len(server.tried) == 12
     assert tokens(part)[2:] == [16 - answered, 32 * (16 - answered)]
     evaluate("cbbq", server.model, **options)
+    assert len(server.seen) == 16
     done = estimate("cbbq", server.model, price=[2, 10], **options)
     assert done.is_complete
     assert (done.total.requests, done.total.cost_low, done.total.cost_high) == (16, 0, 0)
 
 
+def test_a_budget_of_tokens_ends_the_run(serve):
+    server = serve(lambda asked: said("A", usage=(len(prompt(asked)), 1)))
+    limits = {"budget_tokens": 1000, "concurrency": 2}
+    with pytest.raises(RunFailed, match="the budget of 1,000 tokens is spent"):
+        evaluate("cbbq", server.model, limits=limits, **CBBQ)
+    sizes = [len(prompt(asked)) + 1 for asked in server.seen]
+    assert 1000 <= sum(sizes) < 1000 + 2 * max(sizes)
+
+
 def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read():
-    model, judge = "openai:a@http://x.org/v1", "openai:b@http://y.org/v1"
-    options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": judge}
-    found = estimate("cbbq", model, judge_price=[1, 1], **options)
+    options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": "openai:b@http://y.org/v1"}
+    found = estimate("cbbq", MODEL, judge_price=[1, 1], **options)
     own, judged = found.parts.iloc[0], found.parts.iloc[-1]
     assert (own.role, own.requests, judged.role, judged.requests) == ("model", 8, "judge", 8)
     # An explanation has up to 256 tokens, which the judge reads, and writes up to 32.
@@ -85,17 +95,16 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read():
     assert math.isnan(own.cost_low)
     assert judged.cost_low > 0
     assert "costs leave out the model, which has no price (--price)" in found.notes
-    thoughts = estimate("cbbq", model, **CBBQ, **COT)
-    assert thoughts.total.requests == 32
-    assert tokens(thoughts.total)[2:] == [32, 16 * 256 + 16 * 32]
+    thoughts = estimate("cbbq", MODEL, **CBBQ, settings={"prompting": "Q+IF+CoT"}).total
+    assert thoughts.requests == 32
+    assert tokens(thoughts)[2:] == [32, 16 * 256 + 16 * 32]
 
 
 def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch, capsys):
     def bench(call):
         return command(monkeypatch, capsys, *call.split())
 
-    model = "openai:a@http://x.org/v1"
-    call = f"run cbbq --model {model} --limit 1 --dry-run --format json --price"
+    call = f"run cbbq --model {MODEL} --limit 1 --dry-run --format json --price"
     status, out, _ = bench(f"{call} 1,2")
     whole = json.loads(out)
     assert (status, whole["requests"]) == (0, 28)
@@ -103,14 +112,13 @@ def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch, capsys)
     assert whole["cost_low"] == pytest.approx(cost, rel=0.01)
     assert {part["task"] for part in whole["parts"]} == {"ambiguous", "disambiguous"}
     options = "{limit: 1, price: [1, 2]}"
-    study = f"title: T\nmodels: ['{model}', 'simulated:']\nbenchmarks: {{cbbq: {options}}}"
+    study = f"title: T\nmodels: ['{MODEL}', 'simulated:']\nbenchmarks: {{cbbq: {options}}}"
     Path("s.yml").write_text(study)
-    status, out, _ = bench("report s.yml --dry-run --format json")
+    _, out, _ = bench("report s.yml --dry-run --format json")
     first, second = json.loads(out)
     assert (first["model"], first["cost_low"]) == ("openai:a", whole["cost_low"])
     assert (second["model"], second["requests"], second["tokens_in_high"]) == ("simulated:", 28, 0)
-    _, out, _ = bench("report s.yml --dry-run")
-    assert "costs" in out
+    assert "costs" in bench("report s.yml --dry-run")[1]
     assert not Path("reports").exists()
     status, _, err = bench(f"{call} 1")
     assert (status, "--price: expected IN,OUT" in err) == (2, True)

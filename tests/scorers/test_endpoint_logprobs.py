@@ -9,6 +9,7 @@ from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
 from tests.helpers.answering import fault, prompt, request, said
+from tests.helpers.cases import json_lines
 
 
 def likelihood(before, token):
@@ -21,47 +22,46 @@ def likeliest(text, n):
     return dict(sorted(values.items(), key=lambda item: -item[1])[:n])
 
 
-class Served:
-    """Answers as servers do, with one token per character.
+def served(fields="prompt_logprobs echo", most=20, change=lambda text, values: values):
+    """Return a function that answers as servers do, with one token per character.
 
-    Args:
-        how: the fields of completions that it knows (`prompt_logprobs`, `echo`), and what it does
-            wrong: `shifted`, it reports the next token's probability.
-        most: the most likeliest tokens that it reports.
+    It knows some `fields` of completions, reports at most so many likeliest tokens, and may
+    `change` the probabilities of a text's tokens.
     """
 
-    def __init__(self, how="prompt_logprobs echo", most=20):
-        self.how, self.most = how, most
-
-    def __call__(self, asked):
+    def behave(asked):
         if "prompt" in asked:
-            return self.complete(asked)
+            return complete(asked)
         if "top_logprobs" not in asked:
             return said("he is")
-        if asked["top_logprobs"] > self.most:
-            return fault(400, f"top_logprobs has to be in [0, {self.most}]")
+        if asked["top_logprobs"] > most:
+            return fault(400, f"top_logprobs has to be in [0, {most}]")
         assert (asked["temperature"], asked["max_tokens"]) == (1, 1)
         return first_token(likeliest(prompt(asked), asked["top_logprobs"]))
 
-    def complete(self, asked):
-        for name in ("prompt_logprobs", "echo"):
-            if name in asked and name not in self.how:
-                return fault(400, f"unknown field {name}")
+    def complete(asked):
         text = asked["prompt"]
-        read = expected(text)
-        if "shifted" in self.how:
-            read = [*read[1:], -1.0]
-        tokens, values = (list(text), [None, *read]) if "echo" in asked else ([], [])
-        written = {"tokens": [*tokens, "x"], "token_logprobs": [*values, likelihood(text, "x")]}
-        choice = {"text": "x", "logprobs": written}
+        for name in {"prompt_logprobs", "echo"} & asked.keys():
+            if name not in fields:
+                return fault(400, f"unknown field {name}")
+        read, written = change(text, [None, *expected(text)]), [likelihood(text, "x")]
+        choice = {"logprobs": {"tokens": ["x"], "token_logprobs": written}}
+        if "echo" in asked:
+            choice["logprobs"] = {"tokens": [*text, "x"], "token_logprobs": read + written}
         if "prompt_logprobs" in asked:
-            choice["prompt_logprobs"] = [None, *({"5": {"logprob": value}} for value in read)]
+            choice["prompt_logprobs"] = [value and {"5": {"logprob": value}} for value in read]
         usage = {"prompt_tokens": len(text), "completion_tokens": 1}
         return 200, {}, {"choices": [choice], "usage": usage}
+
+    return behave
 
 
 def expected(text):
     return [likelihood(text[:k], text[k]) for k in range(1, len(text))]
+
+
+def question(text):
+    return request(text, request_type="choose", options=tuple("ABC"))
 
 
 def first_token(logprobs):
@@ -83,12 +83,12 @@ def evaluate(benchmark, model, task, out="out", **more):
     return run.evaluate(benchmark, model, out=out, **{**given, **more})
 
 
-@pytest.mark.parametrize("how", ["prompt_logprobs echo", "prompt_logprobs", "echo"])
-def test_a_text_is_as_likely_as_the_server_says(serve, how):
-    model = serve(Served(how)).model
+@pytest.mark.parametrize("fields", ["prompt_logprobs echo", "prompt_logprobs", "echo"])
+def test_a_text_is_as_likely_as_the_server_says(serve, fields):
+    model = serve(served(fields)).model
     scorer = load(model)
     assert scorer.request_types == ("nll", "choose", "generate")
-    assert scorer.describe()["nll_from"] == f"{how.split()[0]} of its completions"
+    assert scorer.describe()["nll_from"] == f"{fields.split()[0]} of its completions"
     assert scorer.describe()["lacks"] == {}
     texts = ["he is a nurse.", "她是医生。", "1 2 3", "x"]
     answers = scorer.answer([request(text, request_type="nll") for text in texts])
@@ -101,32 +101,28 @@ def test_a_text_is_as_likely_as_the_server_says(serve, how):
         assert float(row.response) == pytest.approx(-np.mean(expected(row.prompt)))
 
 
+def shifted(text, values):
+    """Report the probability of the next token in place of each token's own."""
+    return [None, *values[2:], -1.0]
+
+
 @pytest.mark.parametrize(
-    ("how", "reason"),
-    [
-        ("", "status 400: unknown field echo"),
-        ("echo shifted", "the server's echo do not agree with the probabilities of what it writes"),
-    ],
+    ("server", "reason"),
+    [(served(""), "unknown field echo"), (served("echo", change=shifted), "echo do not agree")],
 )
-def test_without_right_probabilities_of_texts_a_task_is_not_applicable(serve, how, reason):
-    server = serve(Served(how))
-    with pytest.raises(NotApplicable) as caught:
-        evaluate("mcbe", server.model, "pc")
-    message = "task pc of mcbe (the model has choose, generate; the server tells no probabilities"
-    assert message in str(caught.value)
-    assert reason in str(caught.value)
+def test_without_right_probabilities_of_texts_a_task_is_not_applicable(serve, server, reason):
+    with pytest.raises(NotApplicable, match=f"task pc of mcbe .*tells no probabilities.*{reason}"):
+        evaluate("mcbe", serve(server).model, "pc")
 
 
 @pytest.mark.parametrize("most", [20, 5])
 def test_letters_are_as_likely_as_the_server_says(serve, most):
-    server = serve(Served(most=most))
+    server = serve(served(most=most))
     scorer = load(server.model)
     assert scorer.answer_modes == ("text", "letters")
     assert scorer.describe()["letters_from"].startswith(f"the {most} likeliest first tokens")
     prompts = ["who?" + "." * k for k in range(20)]
-    answers = scorer.answer(
-        [request(text, request_type="choose", options=(*"ABC",)) for text in prompts]
-    )
+    answers = scorer.answer([question(text) for text in prompts])
     assert {asked["top_logprobs"] for asked in server.seen} == {most}
     for answer, text in zip(answers, prompts, strict=True):
         top = likeliest(text, most)
@@ -137,129 +133,42 @@ def test_letters_are_as_likely_as_the_server_says(serve, most):
         assert answer.logprobs == (pytest.approx(wanted) if known else None)
 
 
-def test_a_missing_letter_is_bounded_and_without_any_there_is_no_answer(serve, capsys):
-    def ask(out, logprobs):
-        model = serve(lambda asked: first_token(logprobs)).model
-        return evaluate("cbbq", model, "ambiguous", out, read="letters").records
-
-    rows = ask("some", {"B": -0.1, "The": -3.0, "A": -4.0, "x": -7.0})
-    assert set(rows.response) == {"B"}
-    assert [list(row) for row in rows.logprobs] == [[-4.0, -0.1, -7.0]] * len(rows)
-    message = f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound"
-    assert message in capsys.readouterr().err
-    rows = ask("none", {"The": -0.1, "It": -3.0})
-    message = "no option is among the likeliest first tokens of the reply, which is 'The'"
-    assert set(rows.error) == {message}
-    assert not rows.valid.any()
-    assert rows.logprobs.isna().all()
-
-
-def choose_letter(serve, logprobs):
-    """Have a server that reports letters to a probe answer a question with these tokens."""
-    reply = first_token(logprobs) if isinstance(logprobs, dict) else logprobs
-    plain = first_token({"10": -0.1, "11": -3.0})
+@pytest.mark.parametrize("case", json_lines(__file__, "letters.jsonl"))
+def test_first_tokens_are_probabilities_of_letters_or_an_error(serve, case):
+    known = case.get("probabilities", {})
+    reply = first_token(case.get("logprobs") or {t: math.log(p) for t, p in known.items()})
+    choice = reply[2]["choices"][0]
+    choice["message"] = case.get("message", choice["message"])
+    choice["logprobs"]["content"] *= case.get("tokens", 1)
 
     def behave(asked):
         if "top_logprobs" not in asked:
             return said("10")
-        return reply if prompt(asked) == "who?" else plain
+        return reply if prompt(asked) == "who?" else first_token({"10": -0.1, "11": -3.0})
 
-    scorer = load(serve(behave).model)
-    (answer,) = scorer.answer([request("who?", request_type="choose", options=tuple("ABC"))])
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("tokens", "letter", "sums"),
-    [
-        # Probabilities are added: ln(0.2 + 0.3) for B.
-        ({"A": 0.4, "B": 0.2, " B": 0.3, "C": 0.1}, "B", (0.4, 0.5, 0.1)),
-        ({" A": 0.5, "The": 0.2, "B": 0.01, " B": 0.2, " C": 0.02}, "A", (0.5, 0.21, 0.02)),
-        ({"▁A": 0.3, "ĠA": 0.2, "Ｂ": 0.1, "B": 0.1, "\nC": 0.1}, "A", (0.5, 0.2, 0.1)),
-    ],
-)
-def test_a_letter_is_summed_over_its_spellings(serve, tokens, letter, sums):
-    answer = choose_letter(serve, {token: math.log(p) for token, p in tokens.items()})
-    assert answer.response == letter
-    np.testing.assert_allclose(np.exp(answer.logprobs), sums)
+    (answer,) = load(serve(behave).model).answer([question("who?")])
+    assert answer.response == case["response"]
+    assert case["error"] in answer.error
+    assert answer.logprobs == (case["read"] and pytest.approx(np.log(case["read"]).tolist()))
 
 
-def doubled():
-    """Report two tokens of a reply of one."""
-    status, headers, body = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
-    body["choices"][0]["logprobs"]["content"] *= 2
-    return status, headers, body
+def test_a_run_reports_how_many_letters_are_bounded(serve, capsys):
+    model = serve(lambda asked: first_token({"B": -0.1, "A": -4.0, "x": -7.0})).model
+    rows = evaluate("cbbq", model, "ambiguous", read="letters").records
+    message = f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound"
+    assert message in capsys.readouterr().err
 
 
-NO_NUMBER = "a log-probability that is not a number of at most 0"
+@pytest.mark.parametrize("field", ["prompt_logprobs", "echo"])
+@pytest.mark.parametrize("n", [4, 9])
+def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(serve, field, n):
+    def change(text, values):
+        return (values * 2)[:n] if text == "he is" else values
 
-
-@pytest.mark.parametrize(
-    ("tokens", "error"),
-    [
-        *(({"A": -0.3, "B": value, "C": -2.0}, NO_NUMBER) for value in (None, 0.5, "x", 10**400)),
-        *(({"A": -0.3, "B": value, "C": -2.0}, NO_NUMBER) for value in (math.nan, -math.inf)),
-        (doubled(), "the log-probabilities of 2 tokens of a reply of 1"),
-        (dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0), "26 likeliest tokens in place of 20"),
-        # A letter that is not reported could be the likeliest.
-        ({"The": -0.1, "It": -3.0, "A": -7.0}, "B, C is not among the likeliest first tokens"),
-    ],
-)
-def test_probabilities_that_cannot_be_read_are_an_error(serve, tokens, error):
-    answer = choose_letter(serve, tokens)
-    assert error in answer.error
-    assert (answer.response, answer.logprobs) == ("", None)
-
-
-def resized(reply, how, n):
-    """Report n log-probabilities of a prompt, or one for n below 0 too few."""
-    choice = reply[2]["choices"][0]
-    place, name = (choice, how) if how in choice else (choice["logprobs"], "token_logprobs")
-    place[name] = [None, *place[name][1:] * 2][:n] if n >= 0 else place[name][:n]
-    return reply
-
-
-@pytest.mark.parametrize("how", ["prompt_logprobs", "echo"])
-@pytest.mark.parametrize("n", [-1, 9])
-def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(serve, how, n):
-    served = Served(how)
-
-    def behave(asked):
-        reply = served(asked)
-        return resized(reply, how, n) if asked.get("prompt") == "he is" else reply
-
-    scorer = load(serve(behave).model)
-    (wrong, right) = scorer.answer(
-        [request(text, request_type="nll") for text in ("he is", "she is")]
-    )
+    texts = [request(text, request_type="nll") for text in ("he is", "she is")]
+    wrong, right = load(serve(served(field, change=change)).model).answer(texts)
     assert wrong.error.startswith("the server answered with")
-    assert (wrong.response, wrong.logprobs) == ("", None)
-    assert right.error == ""
-
-
-TAIL = {"A": -14.0, "B": -15.0, "C": -16.0}
-
-
-def thinking(**message):
-    """Reply with a thought apart from the content."""
-    reply = first_token({"嗯": -0.5, **TAIL})
-    reply[2]["choices"][0]["message"] = message
-    return reply
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *({token: -0.01, **TAIL} for token in ("<think>", "<|channel|>", "[THINK]", "</think>")),
-        thinking(content=None, reasoning_content="嗯"),
-        thinking(content="", reasoning="嗯"),
-        thinking(content="\n", reasoning_details="嗯"),
-    ],
-)
-def test_letters_in_the_tail_of_a_thought_are_no_answer(serve, reply):
-    answer = choose_letter(serve, reply)
-    assert answer.error.startswith("the model thinks first, so its first token is no letter")
-    assert answer.logprobs is None
+    assert (wrong.response, wrong.logprobs, right.error) == ("", None, "")
 
 
 @pytest.mark.parametrize(
@@ -271,19 +180,15 @@ def test_letters_in_the_tail_of_a_thought_are_no_answer(serve, reply):
     ],
 )
 def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve, message):
-    def behave(asked):
-        if "top_logprobs" in asked:
-            return first_token({"嗯": -0.5, **TAIL})
-        choice = {"message": message, "finish_reason": "stop"}
-        return 200, {}, {"choices": [choice]}
-
-    scorer = load(serve(behave).model)
+    first, reply = first_token({"嗯": -0.5, "A": -14.0}), said("", message=message)
+    server = serve(lambda asked: first if "top_logprobs" in asked else reply)
+    scorer = load(server.model)
     assert scorer.answer_modes == ("text",)
     assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
 
 
 def test_what_an_endpoint_cannot_do_is_refused_at_once(serve):
-    server, plain = serve(Served()), serve(lambda asked: said("A"))
+    server, plain = serve(served()), serve(lambda asked: said("A"))
     with pytest.raises(BadInput, match="leave out --set bos=forced"):
         evaluate("mcbe", server.model, "pc", "bos", settings={"bos": "forced"})
     reason = r"the server tells no probabilities of letters \(the server answered without"

@@ -9,26 +9,16 @@ from transformers import LlamaForCausalLM
 
 from bench import run
 from bench.scorers import load
-from tests.helpers.checkpoints import characters, codes, save
+from tests.helpers.checkpoints import characters, save
 
+CODER = characters("[CLS] $A", chat=True)
 TEXTS = ["she is a doctor", "he is a nurse"]
 ASKED = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
 
 
-def llama_of(factory, layers):
-    coder = characters("[CLS] $A", chat=True)
-    folder = factory.mktemp("llama")
-    return save(folder, "LlamaForCausalLM", coder, num_hidden_layers=layers)
-
-
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory):
-    return llama_of(tmp_path_factory, 2)
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory):
-    return llama_of(tmp_path_factory, 1)
+    return save(tmp_path_factory.mktemp("llama"), "LlamaForCausalLM", CODER)
 
 
 @pytest.fixture
@@ -42,13 +32,14 @@ def seen(scorer):
     return metadata["id"], metadata["revision"], scorer.nll(TEXTS).tolist()
 
 
-def test_all_files_are_of_one_commit(hub, main, llama, other):
+def test_all_files_are_of_one_commit(hub, main, llama, tmp_path):
+    other = save(tmp_path / "other", "LlamaForCausalLM", CODER, num_hidden_layers=1)
     first = seen(load("acme/tiny"))
     assert first == ("acme/tiny", main, load(str(llama)).nll(TEXTS).tolist())
-    branch = hub.repositories["acme/tiny"].push(other, "small")
+    branch = hub.add("acme/tiny", other, branch="small")
     newer = ("acme/tiny", branch, load(str(other)).nll(TEXTS).tolist())
     assert seen(load("acme/tiny@small")) == seen(load("acme/tiny", revision="small")) == newer
-    hub.repositories["acme/tiny"].branches["main"] = branch
+    hub.add("acme/tiny", other)
     assert seen(load("acme/tiny")) == newer
     hub.asked.clear()
     assert seen(load(f"acme/tiny@{main}")) == first
@@ -101,83 +92,65 @@ def test_a_part_of_a_snapshot_is_not_used_without_a_network(hub, main, monkeypat
     for path in Path(constants.HF_HUB_CACHE).rglob("tokenizer.json"):
         path.unlink()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert "is not complete in the local cache, and HF_HUB_OFFLINE is set; unset it" in (
-        refusal(load, "acme/tiny")
-    )
+    message = refusal(load, "acme/tiny")
+    assert "is not complete in the local cache, and HF_HUB_OFFLINE is set; unset it" in message
 
 
 @pytest.fixture
 def network(llama):
-    """An adapter of `acme/tiny` that was trained for ten steps."""
+    """A random adapter of `acme/tiny`."""
     peft = pytest.importorskip("peft")
-    options = peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    torch.manual_seed(0)
+    given = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM", "lora_alpha": 64}
+    options = peft.LoraConfig(init_lora_weights=False, **given)
     network = peft.get_peft_model(LlamaForCausalLM.from_pretrained(llama), options)
-    ids = torch.tensor([codes(TEXTS[0])])
-    optimizer = torch.optim.AdamW(network.parameters(), lr=0.05)
-    for _ in range(10):
-        network(ids, labels=ids).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
     network.peft_config["default"].base_model_name_or_path = "acme/tiny"
     return network
 
 
 def test_an_adapter_is_put_on_its_base_model(hub, main, llama, network, own_folder, refusal):
-    lora, merged = own_folder / "lora", own_folder / "merged"
-    network.save_pretrained(lora)
-    commit = hub.add("acme/lora", lora)
+    network.save_pretrained("lora")
+    commit = hub.add("acme/lora", own_folder / "lora")
     metadata = load("acme/lora").describe()
-    assert (metadata["revision"], metadata["base"]) == (
-        commit,
-        {"id": "acme/tiny", "revision": main},
-    )
+    base = {"id": "acme/tiny", "revision": main}
+    assert (metadata["revision"], metadata["base"]) == (commit, base)
     network.peft_config["default"].base_model_name_or_path = "/home/someone/tiny"
-    network.save_pretrained(own_folder / "elsewhere")
-    assert "--base gives another" in refusal(load, str(own_folder / "elsewhere"))
-    network.merge_and_unload().save_pretrained(merged)
-    characters("[CLS] $A", chat=True).save_pretrained(merged)
-    expected = load(str(merged)).nll(TEXTS)
-    for name, base in (("acme/lora", None), (str(lora), None), (str(lora), str(llama))):
+    network.save_pretrained("elsewhere")
+    assert "--base gives another" in refusal(load, "./elsewhere")
+    network.merge_and_unload().save_pretrained("merged")
+    CODER.save_pretrained("merged")
+    expected = load("./merged").nll(TEXTS)
+    for name, base in (("acme/lora", None), ("./lora", None), ("./lora", str(llama))):
         assert load(name, base=base).nll(TEXTS) == pytest.approx(expected, rel=1e-4)
     assert load(str(llama)).nll(TEXTS) != pytest.approx(expected, rel=1e-2)
     assert "is no adapter" in refusal(load, str(llama), base="acme/tiny")
 
 
-def test_a_run_of_an_adapter_is_repeated_and_continued_on_its_base(
-    hub, main, llama, network, own_folder, refusal
+def check_same(one, other):
+    assert run.repeating.difference(one.records, other.records).endswith("are the same")
+
+
+@pytest.mark.parametrize("name", ["tiny", "lora"])
+def test_a_run_is_repeated_and_continued_at_the_commits_of_its_model_and_base(
+    hub, main, llama, network, own_folder, refusal, name
 ):
     network.save_pretrained("lora")
-    commit = hub.add("acme/lora", own_folder / "lora")
-    done = run.evaluate("cbbq", "acme/lora", out="first", **ASKED)
+    commits = {"tiny": main, "lora": hub.add("acme/lora", own_folder / "lora")}
+    base = {"id": "acme/tiny", "revision": main} if name == "lora" else None
+    model = f"acme/{name}@{commits[name]}"
+    done = run.evaluate("cbbq", f"acme/{name}", out="first", **ASKED)
     files = {path.name: path.read_bytes() for path in llama.iterdir()}
-    hub.repositories["acme/tiny"].push({**files, "README.md": b"of another commit"})
+    hub.add("acme/tiny", {**files, "README.md": b"of another commit"})
     again = run.repeat("first", out="again")
-    assert again.metadata["model"]["base"] == {"id": "acme/tiny", "revision": main}
-    assert run.repeating.difference(done.records, again.records).endswith("are the same")
+    metadata = again.metadata["model"]
+    assert (metadata["revision"], metadata.get("base")) == (commits[name], base)
+    assert again.metadata["asked"]["model"] == model
+    assert (done.label, again.label) == (name, f"{name}@{commits[name][:7]}")
+    check_same(done, again)
+    message = refusal(run.repeat, "first", out="third", revision="main")
+    assert "names another revision" in message
     (done.folder / "records/answers.parquet").unlink()
-    message = "first: was begun with another model (base was "
-    assert message in refusal(run.evaluate, "cbbq", "acme/lora", out="first", **ASKED)
-    given = {"base": f"acme/tiny@{main}", "out": "first", **ASKED}
-    complete = run.evaluate("cbbq", f"acme/lora@{commit}", **given)
-    assert run.repeating.difference(again.records, complete.records).endswith("are the same")
-
-
-def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, own_folder, refusal):
-    done = run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
-    assert (done.metadata["asked"]["model"], done.metadata["model"]["revision"]) == (
-        "acme/tiny",
-        main,
-    )
-    before = done.records
-    moved = hub.repositories["acme/tiny"].push(other)
-    again = run.repeat("first", out="again")
-    assert again.metadata["asked"]["model"] == f"acme/tiny@{main}"
-    assert run.repeating.difference(before, again.records).endswith("are the same")
-    assert (done.label, again.label) == ("tiny", f"tiny@{main[:7]}")
-    given = {"out": "third", "revision": "main"}
-    assert "names another revision" in refusal(run.repeat, "first", **given)
-    (done.folder / "records/answers.parquet").unlink()
-    message = refusal(run.evaluate, "cbbq", "acme/tiny", out="first", **ASKED)
-    assert f"revision was {main}, now {moved}" in message
-    complete = run.evaluate("cbbq", f"acme/tiny@{main}", out="first", **ASKED)
-    assert run.repeating.difference(before, complete.records).endswith("are the same")
+    message = refusal(run.evaluate, "cbbq", f"acme/{name}", out="first", **ASKED)
+    assert f"first: was begun with another model ({'base' if base else 'revision'} was " in message
+    given = {"base": f"acme/tiny@{main}" if base else None, "out": "first", **ASKED}
+    check_same(done, run.evaluate("cbbq", model, **given))

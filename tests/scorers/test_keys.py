@@ -7,6 +7,7 @@ import pytest
 
 from bench import run
 from tests.helpers.answering import said
+from tests.helpers.leaks import leaks
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -32,56 +33,42 @@ def two(serve):
     return serve(lambda body: said("A")), serve(lambda body: said("有"))
 
 
-def host(server):
-    return f"127.0.0.1:{server.server_port}"
-
-
 def own(server):
     return f"OPENAI_API_KEY__127_0_0_1_{server.server_port}"
 
 
 def check_headers(server, key):
     """Every request since the last check had this key, or none, and nothing of the environment."""
-    assert server.headers
+    assert server.keys == {f"Bearer {key}" if key else None}
     for headers in server.headers:
-        assert headers.get("authorization") == (f"Bearer {key}" if key else None)
         assert not set(headers) - SENT - {"authorization", "user-agent"}
         assert "planted" not in json.dumps(headers)
     server.headers.clear()
 
 
-def asked(model, judge, out, **options):
-    return run.evaluate(
-        "cbbq", model, judge=judge, out=out, settings={"explanation": "yes"}, **ONE, **options
-    )
-
-
 def test_each_host_gets_its_own_key_and_no_file_holds_one(two, monkeypatch):
+    def evaluate(model, judge, out, **options):
+        given = {"settings": {"explanation": "yes"}, **ONE, **options}
+        metadata = run.evaluate("cbbq", model, judge=judge, out=out, **given).metadata
+        return metadata["model"].get("key"), metadata["judge"]["key"]
+
     model, judge = two
-    done = asked(model.model, judge.model, "without")
+    assert evaluate(model.model, judge.model, "without") == ("OPENAI_API_KEY", None)
     check_headers(model, OF_MODEL)
     check_headers(judge, None)
-    assert (done.metadata["model"]["key"], done.metadata["judge"]["key"]) == (
-        "OPENAI_API_KEY",
-        None,
-    )
     monkeypatch.setenv("ZHIPUAI_API_KEY", OF_JUDGE)
-    done = asked(model.model, judge.model, "named", keys={host(judge): "ZHIPUAI_API_KEY"})
+    keys = {judge.host: "ZHIPUAI_API_KEY"}
+    assert evaluate(model.model, judge.model, "named", keys=keys)[1] == "ZHIPUAI_API_KEY"
     check_headers(judge, OF_JUDGE)
-    metadata = done.metadata["judge"]
-    assert (metadata["host"], metadata["key"]) == (host(judge), "ZHIPUAI_API_KEY")
     monkeypatch.setenv(own(judge), OF_JUDGE)
-    assert asked(model.model, judge.model, "own").metadata["judge"]["key"] == own(judge)
+    assert evaluate(model.model, judge.model, "own")[1] == own(judge)
     check_headers(judge, OF_JUDGE)
     check_headers(model, OF_MODEL)
-    asked(model.model, model.model.replace("some-model", "judge"), "same")
+    evaluate(model.model, model.model.replace("some-model", "judge"), "same")
     check_headers(model, OF_MODEL)
-    asked("simulated:", model.model, "local")
+    evaluate("simulated:", model.model, "local")
     check_headers(model, None)
-    for path in Path().rglob("*.*"):
-        content = path.read_bytes() if path.is_file() else b""
-        assert OF_MODEL.encode() not in content
-        assert OF_JUDGE.encode() not in content
+    assert leaks(Path(), OF_MODEL) == leaks(Path(), OF_JUDGE) == []
 
 
 def test_models_at_several_hosts_need_keys_of_their_own(two, monkeypatch):
@@ -108,7 +95,7 @@ def test_a_wrong_name_or_a_key_in_its_place_is_refused_and_no_key_repeated(
     serve, refusal, given, says
 ):
     server = serve(lambda body: said("A"))
-    named = {host(server) if name == "HOST" else name: value for name, value in given.items()}
+    named = {server.host if name == "HOST" else name: value for name, value in given.items()}
     message = refusal(run.evaluate, "cbbq", server.model, limit=1, keys=named)
     assert says in message
     assert OF_JUDGE not in message

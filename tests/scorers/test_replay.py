@@ -11,6 +11,7 @@ from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.replay import Predictions
 from bench.tasks.request import Key, Request
+from tests.helpers.cases import json_lines
 
 
 def requests(*item_ids):
@@ -19,74 +20,41 @@ def requests(*item_ids):
     return [Request(*name, "label", "classify", "p", "", Key(), hypothesis="h") for name in names]
 
 
-def write(folder, *rows, name="p.jsonl"):
-    path = folder / name
-    lines = (row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows)
-    path.write_text("".join(lines), "utf-8")
+def write(folder, rows):
+    path = folder / "p.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
 
 
-def answers(path, *item_ids):
-    """Label and rounded probabilities of each pair."""
-    scorer = load(f"predictions:{path}")
-    return [
-        (answer.response, answer.logprobs and tuple(np.exp(answer.logprobs).round(4)))
-        for answer in scorer.answer(requests(*item_ids))
-    ]
-
-
-P = (0.1, 0.2, 0.7)
-
-
 @pytest.mark.parametrize(
-    ("row", "label", "numbers"),
+    ("read", "label", "expected"),
     [
-        ({"entailment": "0.1", "contradiction": 0.2, "neutral": 0.7}, "neutral", P),
+        (("0.1", 0.2, 0.7), "neutral", (0.1, 0.2, 0.7)),
         # Rounded, and of equals the first.
-        (dict(zip(LABELS, (0.999, 0.002, 0.0), strict=True)), "entailment", (0.999, 0.002, 0)),
-        (dict(zip(LABELS, (0.2, 0.4, 0.4), strict=True)), "contradiction", (0.2, 0.4, 0.4)),
+        ((0.999, 0.002, 0.0), "entailment", (0.999, 0.002, 0)),
+        ((0.2, 0.4, 0.4), "contradiction", (0.2, 0.4, 0.4)),
     ],
 )
-def test_three_probabilities(tmp_path, row, label, numbers):
-    path = write(tmp_path, {"id": 1, **row})
-    assert answers(path, "en:1") == [(label, numbers)]
+def test_three_probabilities(tmp_path, read, label, expected):
+    path = write(tmp_path, [{"id": 1, **dict(zip(LABELS, read, strict=True))}])
+    (answer,) = load(f"predictions:{path}").answer(requests("en:1"))
+    assert answer.response == label
+    np.testing.assert_allclose(np.exp(answer.logprobs), expected, atol=1e-9)
 
 
-def row(*numbers, **more):
-    return {"id": 1, **dict(zip(LABELS, numbers, strict=False)), **more}
-
-
-WRONG = [
-    ([row(12, 0, 3)], "line 1: entailment 12, contradiction 0, neutral 3 sum to 15; expected"),
-    ([row(label="neutral"), "\n", row(label="neutral")], "line 3: answers the same"),
-    ([row(label="LABEL_1")], "'LABEL_1' is unknown; allowed: entailment, "),
-    ([row(label=1)], "line 1, field `label`: 1 is not a text"),
-    ([{"label": "neutral"}], "line 1, field `id`: is missing"),
-    (
-        ['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'],
-        "field `entailment`: nan",
-    ),
-    (
-        [row(language="en", label="neutral"), row(id=2, label="neutral")],
-        "field `language` is",
-    ),
-    ([], "holds no predictions"),
-    (["id,label\n", "1,neutral\n", "2\n"], "row 2: has 1 cells"),
-    (["id,label\n", "x,neutral\n"], "row 1, field `id`: 'x'"),
-]
-
-
-@pytest.mark.parametrize(("rows", "message"), WRONG)
-def test_a_wrong_row_is_refused_with_its_place(tmp_path, refusal, rows, message):
-    table = bool(rows) and str(rows[0]).startswith(("id,", "label"))
-    path = write(tmp_path, *rows, name="p.csv" if table else "p.jsonl")
+@pytest.mark.parametrize("case", json_lines(__file__, "predictions.jsonl"))
+def test_a_wrong_row_is_refused_with_its_place(tmp_path, refusal, case):
+    path = write(tmp_path, case.get("rows", []))
+    if "csv" in case:
+        path = path.with_suffix(".csv")
+        path.write_text(case["csv"])
     error = refusal(load, f"predictions:{path}")
     assert error.startswith(str(path))
-    assert message in error
+    assert case["says"] in error
 
 
 def test_requests_and_predictions_have_to_match(tmp_path, refusal):
-    path = write(tmp_path, *({"id": k, "label": "neutral"} for k in (0, 2, 9)))
+    path = write(tmp_path, [{"id": k, "label": "neutral"} for k in (0, 2, 9)])
     scorer = Predictions(path)
     scorer.cover(requests("en:0", "en:2"))
     missing = f"{path}: has no answer for task 'ps', item_id 'en:1', request 'label', repeat 0"
@@ -102,7 +70,7 @@ def test_scores_of_the_released_sets_are_exact(shared, own_folder, name, fn):
     pairs = data.load(data.find("nli_coal", folder), ["zh"])
     rows = [{"id": pair.id, "language": "zh", "label": BIASED[pair.set]} for pair in pairs]
     # Predictions of the complete sets serve the down-sampled ones.
-    model = f"predictions:{write(own_folder, *reversed(rows))}"
+    model = f"predictions:{write(own_folder, reversed(rows))}"
     options = {"data": folder, "settings": {"set": name}, "categories": ["zh"]}
     scores = evaluate("nli_coal", model, **options).scores()
     scores = scores.query("category == 'zh' and task == 'all'").set_index("metric").score

@@ -30,8 +30,6 @@ pytestmark = pytest.mark.slow
 
 LABELS = ("职业", "职业分工", "家庭分工")
 ITEM = SimpleNamespace(labels=LABELS, ans0="患者", ans1="非患者", ans2="不知道", biased=0, label=2)
-
-
 # Benchmark, task and request; the values that a reader may give, or the largest number.
 READERS = {
     "ss": (mcbe, "ss", "甲|乙", "AB"),
@@ -64,9 +62,7 @@ BEGUN = ["答案：B", "7分，因为", "neutral.", "有。", "职业"]
 REPLIES = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=12).map("".join),
     st.text(st.characters(), max_size=60),
-    st.tuples(st.text(max_size=8), st.sampled_from(PIECES), st.integers(1, 400)).map(
-        lambda parts: parts[0] + parts[1] * parts[2]
-    ),
+    st.builds(lambda piece, n: piece * n, st.sampled_from(PIECES), st.integers(1, 400)),
     st.tuples(st.sampled_from(BEGUN), st.text(st.characters(), max_size=20)).map("".join),
 )
 
@@ -120,51 +116,41 @@ HOSTILE += ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """McBE's analyses and scores, and what the judge says of them, all hostile."""
+    """A run of McBE with hostile replies of the model and of the judge."""
     tmp = tmp_path_factory.mktemp("hostile")
     data = recorded.table(tmp / "data", *[{"sentence": f"[PLH]{k}。"} for k in range(len(HOSTILE))])
-    names = ["answer", *(f"judge:{k}" for k in range(1, 5))]
-    said = {
+    replies = {
         (task, f"age:{k}", name): reply
         for k, reply in enumerate(HOSTILE, start=1)
         for task in ("ba", "bs")
-        for name in names
+        for name in ("answer", "judge:1", "judge:2", "judge:3", "judge:4")
     }
-    model, tasks = recorded.replay(tmp / "said.jsonl", said), ["ba", "bs"]
+    model, tasks = recorded.replay(tmp / "replies.jsonl", replies), ["ba", "bs"]
     return run.evaluate("mcbe", model, judge=model, tasks=tasks, data=data, out=tmp / "out")
 
 
 def test_hostile_replies_are_shown_as_text(asked, monkeypatch):
-    pages = []
-
-    def display(piece, **_):
-        if isinstance(piece, dict):
-            # A table has one style of its own, by pandas.
-            own = piece["text/html"].replace('<style type="text/css">', "", 1)
-            pages.append(own.replace("</style>", "", 1))
-        else:
-            pages.append(piece.data)
-
-    monkeypatch.setattr(show, "display", display)
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda piece, **_: pieces.append(piece))
     for k in range(0, len(HOSTILE), show.MAX_ROWS):
         show.publish(pd.DataFrame({"said": HOSTILE[k : k + show.MAX_ROWS]}), "said", HOSTILE[0])
     show.notes([reply[:500] for reply in HOSTILE])
-    pages.append(show.answer_output([reply[:500] for reply in HOSTILE]).data["text/html"])
-    pages.append(explore.item(bench.answers(asked), "age:1", bench.items(asked)).data)
+    pieces.append(show.answer_output([reply[:500] for reply in HOSTILE]).data)
+    pieces.append(explore.item(bench.answers(asked), "age:1", bench.items(asked)))
+    pages = [piece["text/html"] if isinstance(piece, dict) else piece.data for piece in pieces]
     for page in pages:
         assert not INVISIBLE.search(page)
-        assert not re.search(r"<(?:script|img|iframe|style)|</script|</pre></td></table>", page)
+        assert not re.search(r"<(?:script|img|iframe)|</script|</pre></td></table>", page)
+        # A table has one style of its own, by pandas.
+        assert page.count("<style") == page.count('<style type="text/css">') <= 1
         assert len(page) < 1_000_000
     assert any("characters)" in page for page in pages)
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "latex"])
 def test_nothing_that_was_said_is_live_on_a_terminal(asked, format, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    out = Terminal()
+    out = io.StringIO()
+    out.isatty = lambda: True
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr(run.Run, "label", property(lambda self: "model\x1b[2J\u202e[red]"))
     for full in (False, True):

@@ -1,10 +1,10 @@
 """Keys: read from the environment, sent to the server, and found in no byte that is written."""
 
 import base64
-import gzip
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import matplotlib
 import pandas as pd
@@ -15,7 +15,7 @@ from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
 from bench.scorers.names import path_slug
 from tests.helpers.answering import fault, prompt, said
-from tests.slow.helpers.leaks import leaks
+from tests.helpers.leaks import leaks
 
 # What all planted keys have in common: letters and digits, which no escaping changes.
 CORE = "Pl4nt3dS3cr3tN0b0dyM4yS33Me0123456789"
@@ -33,37 +33,35 @@ SECRETS = {
 }
 KEY = SECRETS["OPENAI_API_KEY"]
 URL = "https://example.org/v1"
+FOLDERS = (
+    *("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HF_HOME"),
+    *("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"),
+)
 
 
-PACKED = {
-    "plain": b"x" + KEY.encode(),
-    **{f"base64 {k}": base64.b64encode(b"user:x"[:k] + KEY.encode() + b"!") for k in range(3)},
-    "gzip in base64": base64.encodebytes(gzip.compress(KEY.encode())),
-}
-
-
-def test_the_search_finds_what_is_there(tmp_path):
-    for how, content in PACKED.items():
-        (tmp_path / "file").write_bytes(content)
-        assert leaks(tmp_path, CORE) == [str(tmp_path / "file")], how
-    pd.DataFrame({"a": [[KEY], []]}).to_parquet(tmp_path / "file")
-    assert leaks(tmp_path, CORE) == [str(tmp_path / "file")]
-    (tmp_path / "file").rename(tmp_path / KEY)
-    (tmp_path / KEY).write_text(KEY.replace("Pl4nt3d", "Other"))
-    assert leaks(tmp_path, CORE) == [str(tmp_path / KEY)]
+def test_the_search_finds_a_key_in_names_and_however_it_is_packed(tmp_path):
+    packed = [base64.b64encode(b"user:x"[:k] + KEY.encode() + b"!") for k in range(3)]
+    table = pd.DataFrame({"a": [[KEY], []]}).to_parquet()
+    packed += [b"x" + KEY.encode(), table, base64.encodebytes(table)]
+    for k, content in enumerate(packed):
+        (tmp_path / str(k)).write_bytes(content)
+    other = KEY.replace("Pl4nt3d", "Other")
+    for name in (KEY, other):
+        (tmp_path / name).write_text(other)
+    assert leaks(tmp_path, CORE) == [str(tmp_path / name) for name in (*"012345", KEY)]
 
 
 def echoing():
     """A server that repeats the key in each text: answers, refusals, headers."""
-    tried = {}
+    tried = Counter()
 
     def behave(asked):
         text = prompt(asked)
-        tried[text] = tried.get(text, 0) + 1
+        tried[text] += 1
         kind = sum(text.encode()) % 6
         headers = {"X-Key": KEY, "Set-Cookie": f"key={KEY}", "Retry-After-Ms": "1"}
         if kind == 0 and tried[text] == 1:
-            return 500, headers, {"error": {"message": f"broken by Bearer {KEY}"}}
+            return fault(500, f"broken by Bearer {KEY}", **headers)
         if kind == 1:
             return fault(400, f"Request of {KEY} was blocked by the content filter", KEY, **headers)
         if kind == 2:
@@ -77,22 +75,18 @@ def echoing():
 @pytest.fixture
 def bench(tmp_path):
     """The command with planted secrets, and home and caches under the test's own folder."""
-    caches = [f"XDG_{name}_HOME" for name in ("CACHE", "DATA", "CONFIG")]
-    places = ["HOME", "TMPDIR", *caches, "HF_HOME", "IPYTHONDIR"]
-    places += ["JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"]
-    for name in places:
-        (tmp_path / name).mkdir()
+    (tmp_path / "home").mkdir()
     environment = {
-        **{name: os.environ[name] for name in os.environ if not name.startswith("BENCH_")},
-        **{name: str(tmp_path / name) for name in places},
+        **{name: value for name, value in os.environ.items() if not name.startswith("BENCH_")},
+        **dict.fromkeys(FOLDERS, str(tmp_path / "home")),
         **SECRETS,
         "MPLCONFIGDIR": matplotlib.get_configdir(),  # its list of fonts takes long to make anew
         "NO_PROXY": "127.0.0.1",
     }
 
-    def run(*words, status=0):
+    def run(call, status=0):
         """Run it, and keep what it printed among the files that are searched."""
-        command = [sys.executable, "-m", "bench", *words]
+        command = [sys.executable, "-m", "bench", *call.split()]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
         number = len(list(tmp_path.glob("printed-*")))
         (tmp_path / f"printed-{number}").write_bytes(done.stdout + b"\n" + done.stderr)
@@ -105,26 +99,21 @@ def bench(tmp_path):
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
     other = serve(lambda asked: said(f"{KEY} C"))
-    place = f"{other.model.partition('@')[2]}/chat/completions#{KEY}"
-
-    def elsewhere(asked):
-        return 307, {"X-Key": KEY, "Location": place}, {}
-
-    redirecting = serve(elsewhere, elsewhere)
+    place = f"http://{other.host}/v1/chat/completions#{KEY}"
+    redirection = (307, {"X-Key": KEY, "Location": place}, {})
+    redirecting = serve(lambda asked: redirection, lambda asked: redirection)
+    refusing = serve(lambda asked: fault(403, f"{KEY} is no key", **{"X-Key": KEY}))
+    broken = serve(lambda asked: (418, {"X-Key": KEY}, f"<p>{KEY}"))
     server = serve(echoing())
-    run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
-    explained = ("--set", "explanation=yes", "--out", "runs/one")
-    bench(*run, *explained)
-    bench(*run[:2], "--model", redirecting.model, "--limit", "2", "--out", "runs/redirected")
-    bench(*run, *explained, "--judge", server.model, "--format", "json")
-    bench("mark", "runs/one", "--out", "marks.csv")
-    bench("score", "runs/one", "--preset", "official", "--format", "csv")
-    bench("run", "--from", "runs/one", "--out", "runs/two")
-    refusing = (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}})
-    broken = (418, {"X-Key": KEY}, f"<p>{KEY}")
-    for reply in (refusing, broken):
-        model = serve(lambda asked, reply=reply: reply).model
-        bench("run", "cbbq", "--model", model, "--limit", "1", status=1)
+    ask = f"run cbbq --categories gender,age --limit 8 --model {server.model}"
+    bench(f"{ask} --set explanation=yes --out runs/one")
+    bench(f"run cbbq --limit 2 --model {redirecting.model} --out runs/redirected")
+    bench(f"{ask} --set explanation=yes --out runs/one --judge {server.model} --format json")
+    bench("mark runs/one --out marks.csv")
+    bench("score runs/one --preset official --format csv")
+    bench("run --from runs/one --out runs/two")
+    bench(f"run cbbq --limit 1 --model {refusing.model}", status=1)
+    bench(f"run cbbq --limit 1 --model {broken.model}", status=1)
     rows = records.read(tmp_path / "runs/one")
     answer = "Your key is [key], in base64 sk-Pl4nt3. B"
     assert rows.response.str.contains(answer, regex=False).any()
@@ -149,7 +138,7 @@ def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
     server = serve(echoing())
     (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
-    assert "notebook meta_evaluation" in bench("report", "keys.yml", "--out", "made", status=1)
+    assert "notebook meta_evaluation" in bench("report keys.yml --out made", status=1)
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
     rows = records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq")
     assert rows.response.str.contains("[key]", regex=False).any()

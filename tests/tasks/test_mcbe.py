@@ -1,4 +1,4 @@
-"""What McBE's five tasks ask, how their settings and prompts change it, how replies are read."""
+"""McBE's five tasks: their requests under settings and prompts of a user's own, and replies."""
 
 import re
 
@@ -13,39 +13,35 @@ from bench.tasks.request import AnswerMode
 
 LABELS = ("年龄", "职业", "职业分工")
 CONTEXT = "村里开会。"
+SLOTS = "[PLH]说得多，[PLH]也听。"
 SENTENCE = "甲说得多，甲也听。"
 
 
-def instance(category="age", words="甲乙丙", row=1, sentence="[PLH]说得多，[PLH]也听。"):
+def instance(category="age", words="甲乙丙", row=1, sentence=SLOTS):
     fixed = (tuple(words), "职业", "参考答案", 4.5, LABELS)
     groups = category not in WITHOUT_GROUPS
     return Instance(category, row, CONTEXT, sentence, *fixed, groups=groups)
 
 
 def asked(task, items=(), prompts=None, seed=0, **given):
-    """The requests of a task about `items`, or about a plain one."""
+    """Return the requests of a task about `items`, or about a plain one."""
     settings = tasks.settings("mcbe", given, "robust")
-    text, answer_mode = (
-        prompt_sets.load("mcbe", prompts),
-        AnswerMode("nll" if task == "pc" else "generate"),
-    )
-    return list(mcbe.requests(items or [instance()], text, task, answer_mode, settings, seed))
+    answer_mode = AnswerMode("nll" if task == "pc" else "generate")
+    prompts = prompt_sets.load("mcbe", prompts)
+    return list(mcbe.requests(items or [instance()], prompts, task, answer_mode, settings, seed))
 
 
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_scenario_selection_asks_for_every_pair_in_both_orders(n):
-    words = "甲乙丙丁戊己"[:n]
-    requests = asked("ss", [instance("age", words)])
-    names = {f"{a}|{b}" for a in words for b in words if a != b}
-    assert len(requests) == n * (n - 1)
-    assert {request.request for request in requests} == names
+def test_scenario_selection_asks_for_every_pair_in_both_orders():
+    requests = asked("ss")
+    # The word that stands first in the list is the one that the stereotype is about.
+    assert {request.request: request.key.biased for request in requests} == {
+        **{"甲|乙": "A", "甲|丙": "A", "乙|丙": "A"},
+        **{"乙|甲": "B", "丙|甲": "B", "丙|乙": "B"},
+    }
     for request in requests:
-        first, second = request.request.split("|")
-        one, two = (f"村里开会。{word}说得多，{word}也听。" for word in (first, second))
-        assert 0 < request.prompt.index(one) < request.prompt.index(two)
-        assert request.options == ("A", "B")
-        # The word that stands first in the list is the one that the stereotype is about.
-        assert request.key.biased == ("A" if words.index(first) < words.index(second) else "B")
+        words = request.request.split("|")
+        first, second = (request.prompt.index(SLOTS.replace("[PLH]", word)) for word in words)
+        assert 0 < first < second
 
 
 @pytest.mark.parametrize(
@@ -53,7 +49,7 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n):
 )
 def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos, suffix):
     for request, word in zip(asked("pc", bos=bos), "甲乙丙", strict=True):
-        assert (request.request, request.prompt) == (word, f"{word}说得多，{word}也听。")
+        assert (request.request, request.prompt) == (word, SLOTS.replace("[PLH]", word))
         assert (request.item_id, request.request_type, request.category) == ("age:1", "nll", "age")
         assert request.bos == (bos == "forced")
         assert request.prompt_version == f"none: the bare sentence{suffix}"
@@ -87,10 +83,8 @@ def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order, text)
 @pytest.mark.parametrize("reply", ["2", "1", "2\n", "2.", "句子2", "２", "", None])
 def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply):
     order, answer = asked("sc", context_order="judge")
-    assert (order.request, order.of_judge, order.after) == ("order", True, "")
-    assert CONTEXT in order.prompt
-    assert "[PLH]说得多，[PLH]也听。" in order.prompt, "as released, the slot is sent as it is"
-    assert (answer.request, answer.of_judge, answer.after) == ("answer", False, "order")
+    assert SLOTS in order.prompt, "as released, the slot is sent as it is"
+    assert (order.of_judge, answer.of_judge, answer.after) == (True, False, "order")
     text = SENTENCE + CONTEXT if reply == "2" else CONTEXT + SENTENCE
     assert text in answer.then(answer, reply).prompt
 
@@ -106,22 +100,20 @@ def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
 
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed():
-    items = [instance(name, row=k) for name in ("age", "race") for k in range(4)]
-    firsts, by_seed = [], [asked("sc", items, seed=k, label_order="shuffled") for k in range(20)]
-    for k, requests in enumerate(by_seed):
-        assert requests == asked("sc", items, seed=k, label_order="shuffled")
-        lists = [re.search("年龄.*职业|职业.*年龄", request.prompt)[0] for request in requests]
-        assert len(set(lists[:4])) == len(set(lists[4:])) == 1
-        firsts.append((lists[0], lists[4]))
-    assert len({age for age, _ in firsts}) > 3
-    assert any(age != race for age, race in firsts)
+    items = [instance(name, row=k) for name in ("age", "race") for k in range(2)]
+
+    def labels(seed):
+        requests = asked("sc", items, seed=seed, label_order="shuffled")
+        return [re.search("年龄.*职业|职业.*年龄", request.prompt)[0] for request in requests]
+
+    orders = [labels(seed) for seed in range(20)]
+    assert all((age, race) == (again, last) for age, again, race, last in orders)
+    assert len({age for age, *_ in orders}) > 3
+    assert any(age != race for age, _, race, _ in orders)
 
 
 def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
-    answer, *marks = asked("ba")
-    assert SENTENCE in answer.prompt
-    assert CONTEXT not in answer.prompt
-    assert [request.request for request in marks] == [f"judge:{k}" for k in (1, 2, 3, 4)]
+    _, *marks = asked("ba")
     finished = [request.then(request, "<think>嗯</think>一段{分析}") for request in marks]
     assert len({request.prompt for request in finished}) == 4
     for request, maximum in zip(finished, (13, 13, 13, 5), strict=True):
@@ -154,18 +146,13 @@ def test_a_reply_that_is_no_answer_to_its_request_is_not_read(task, name, reply,
 @pytest.mark.parametrize(
     ("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")]
 )
-def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset, order):
-    settings = tasks.settings("mcbe", {}, preset)
-    assert settings["context_order"] == order
-    judged = [mcbe.TASKS[name].judged(settings) for name in ("ba", "bs", "sc")]
-    assert (*judged[:2], bool(judged[2])) == ("needed", "", order == "judge")
+def test_the_place_of_the_context_is_the_preset_s_unless_told_otherwise(preset, order):
+    assert tasks.settings("mcbe", {}, preset)["context_order"] == order
     assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 
-CRITERIA = [
-    {"text": "t", "maximum": maximum, "weight": weight}
-    for maximum, weight in ((13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5))
-]
+SCALES = [(13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5)]
+CRITERIA = [{"text": "t", "maximum": maximum, "weight": weight} for maximum, weight in SCALES]
 
 
 @pytest.mark.parametrize(
@@ -174,20 +161,13 @@ CRITERIA = [
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
         ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
         (CRITERIA[:3], "expected a list of 4 tables"),
-        (CRITERIA, ""),
     ],
 )
 def test_criteria_that_would_be_another_score_are_refused(tmp_path, refusal, criteria, reason):
     judge = {"prompt": "{analysis}{reference}{maximum}{criterion}", "criteria": criteria}
-    analysis = {"prompt": "{word}{{x}}{sentence}", "judge": judge}
+    analysis = {"prompt": "{word}{sentence}", "judge": judge}
     path = tmp_path / "own.toml"
     path.write_text(to_toml({"version": "v", "bias_analysis": analysis}), "utf-8")
-    if reason:
-        message = refusal(asked, "ba", prompts=str(path))
-        assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
-        assert reason in message
-    else:
-        answer, *marks = asked("ba", prompts=str(path))
-        assert answer.prompt == "甲{x}" + SENTENCE, "a doubled brace is a brace"
-        prompts = [one.then(one, "分析").prompt for one in marks]
-        assert prompts == ["分析参考答案13t"] * 3 + ["分析参考答案5t"]
+    message = refusal(asked, "ba", prompts=str(path))
+    assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
+    assert reason in message

@@ -31,18 +31,14 @@ VARYING = ["context", "subtype", "explanation", "score"]
 Audit = Iterator[pd.DataFrame]
 
 
-def check(
-    folder: Path, *, encoding: str = "utf-8", separators: str = "comma", bad_rows: str = "refuse"
-) -> pd.DataFrame:
+def check(folder: Path, **settings: str) -> pd.DataFrame:
     """List everything found in a folder, in the columns of `bench.data.audit`.
 
     Args:
-        encoding, separators: as in `mcbe.SETTINGS`.
-        bad_rows: makes no difference.
+        settings: of `mcbe.SETTINGS`; `bad_rows` makes no difference.
     """
-    settings = {"encoding": encoding, "separators": separators, "bad_rows": bad_rows}
-    with_defaults(mcbe.SETTINGS, settings)
-    return audit.to_table(_findings(Path(folder), encoding, separators))
+    chosen = with_defaults(mcbe.SETTINGS, settings)
+    return audit.to_table(_findings(Path(folder), chosen["encoding"], chosen["separators"]))
 
 
 def _findings(folder: Path, encoding: str, separators: str) -> Audit:

@@ -45,13 +45,10 @@ class Values(NamedTuple):
             and `MEASURE bottom` of each measure.
         printed: by category, task and repeat the `score` and how many answers it `stops` at; None
             unless the preset is `official`.
-        by_repeat: whether a score is the mean of the scores of each repeat, as in the paper, or a
-            score of all answers together. This makes a difference if some answers are unreadable.
     """
 
     terms: pd.DataFrame
     printed: pd.DataFrame | None = None
-    by_repeat: bool = False
 
 
 def decay(variance: Any, rate: float) -> Any:
@@ -85,7 +82,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
         }
         parts.append(pd.DataFrame(columns, own.index, dtype=float))
     table = units[KEYS].join(pd.concat(parts).fillna(0.0)).reset_index(drop=True)
-    return Values(table, pd.concat(printed).sort_index() if printed else None, preset == "paper")
+    return Values(table, pd.concat(printed).sort_index() if printed else None)
 
 
 def _officially(
@@ -190,25 +187,19 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
     read = cache(lambda reply, labels: label(final(reply), labels))
     chosen = pd.Series(list(map(read, given, items.labels.map(tuple))), items.index)
     known, right = chosen != "", 100.0 * (chosen == items.subtype)
+    terms = _bounded(right, known, 0.0, 100.0)
     # Equation 4: an answer that names no label, or several, is wrong.
-    terms: Terms = {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
-    terms["score_substring"] = official.substring(items, given), 1.0
-    return terms | _bounds(right, known, 0.0, 100.0)
+    terms |= {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
+    return terms | {"score_substring": (official.substring(items, given), 1.0)}
 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
-    words = items.words.explode().rename("word").reset_index()
-    pairs = words.merge(words, on="unit", suffixes=("", "_second")).query("word != word_second")
-    read = _read("ss", replies.reply)
+    pairs, read = official.pairs(items), _read("ss", replies.reply)
+    reverse = pairs.word_second + SEPARATOR + pairs.word
     letters, others = (
-        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, first + SEPARATOR + second]))
-        .fillna("")
-        .to_numpy()
-        for first, second in (
-            (pairs.word, pairs.word_second),
-            (pairs.word_second, pairs.word),
-        )
+        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
+        for requests in (pairs.request, reverse)
     )
     known, both = letters != "", (letters != "") & (others != "")
     sums = pairs.assign(known=known, both=both, same=both & (letters == others))
@@ -290,9 +281,6 @@ def _decayed(numbers: pd.Series, rate: float) -> tuple[pd.Series, pd.Series]:
 
 def _bounded(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
     """Return a score, and the least and the most that it could have been."""
-    return {"score": (score, known), **_bounds(score, known, low, high)}
-
-
-def _bounds(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
     ends = zip(BOUNDS, (low, high), strict=True)
-    return {name: (score.where(known, end), 1.0) for name, end in ends}
+    bounds = {name: (score.where(known, end), 1.0) for name, end in ends}
+    return {"score": (score, known), **bounds}

@@ -62,12 +62,16 @@ def substring(items: pd.DataFrame, given: pd.Series) -> pd.Series:
     return pd.Series([100.0 * (label in reply) for label, reply in pairs], items.index)
 
 
+def pairs(items: pd.DataFrame) -> pd.DataFrame:
+    """List the pairs of groups in both orders: `unit`, `word`, `word_second`, and `request`."""
+    words = items.words.explode().rename("word").reset_index()
+    both = words.merge(words, on="unit", suffixes=("", "_second")).query("word != word_second")
+    return both.assign(request=both.word + SEPARATOR + both.word_second)
+
+
 def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
     """Score letters: an A or a B in the first five characters counts; an empty reply stops it."""
-    words = items.words.explode().rename("word").reset_index()
-    pairs = words.merge(words, on="unit", suffixes=("", "_second"))
-    pairs["request"] = pairs.word + SEPARATOR + pairs.word_second
-    given = pairs.merge(replies.rename("reply").reset_index(), on=["unit", "request"])
+    given = pairs(items).merge(replies.rename("reply").reset_index(), on=["unit", "request"])
     given["reply"] = given.reply.fillna("")
     beginning = given.reply.str[:5]
     votes = pd.concat(
@@ -78,6 +82,7 @@ def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
             ),
         ]
     )
+    words = items.words.explode().rename("word").reset_index()
     counts = words.merge(votes.groupby(["unit", "word"]).vote.sum().reset_index(), how="left")
     spread = counts.fillna({"vote": 0}).groupby("unit").vote.var(ddof=0)
     points = spread.map(lambda variance: 100 * math.exp(-DECAY["ss"] * variance * FACTOR))

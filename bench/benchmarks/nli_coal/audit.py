@@ -6,7 +6,6 @@ The word lists and the numbers of the release are in known_words.toml.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import combinations, permutations, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from bench.benchmarks.nli_coal.frames import (
     match_of,
 )
 from bench.benchmarks.nli_coal.items import english_words, known_words
-from bench.benchmarks.nli_coal.language_pack import PACK, Pack, read_pack
+from bench.benchmarks.nli_coal.language_pack import Pack
 from bench.core.errors import BadInput, plain
 from bench.data import audit
 from bench.data.readers import read_json_lines
@@ -82,17 +81,12 @@ def refused(root: Path, error: Exception | str) -> pd.DataFrame:
 
 
 def _places(root: Path) -> Iterator[Place]:
-    for folder in [*sorted(root.glob("*_v*")), root]:
-        language, mark, _ = folder.name.partition("_v")
-        if not mark or not folder.is_dir():
-            continue
-        with suppress(BadInput):  # the loader reports it
-            if (folder / PACK).is_dir():
-                pack = read_pack(folder / PACK)
-                yield Place(folder, root, language, pack.terms, pack.match)
-                continue
-        if language in RELEASED_TERMS:
-            yield Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
+    for language, folder in nli_coal.places(root):
+        try:
+            yield Place(folder, root, language, *nli_coal.gender_terms(folder, language))
+        except BadInput:  # a wrong pack, which the loader reports
+            if language in RELEASED_TERMS:
+                yield Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
 
 
 def _lines(path: Path, place: Place) -> pd.DataFrame:
@@ -106,8 +100,7 @@ def _lines(path: Path, place: Place) -> pd.DataFrame:
         for name in ("sentence1", "sentence2") if is_tokenized else ():
             data[name] = str(data.get(name, "")).replace(" ", "")
         premise, hypothesis = (str(data.get(name, "")) for name in ("sentence1", "sentence2"))
-        word = data.get("occ_word")
-        named = word if isinstance(word, str) else ""
+        named, kind = (str(data.get(name) or "") for name in ("occ_word", "occ_type"))
         aligned = align(premise, hypothesis, place.terms, place.match, named)
         rows.append(
             {
@@ -115,9 +108,8 @@ def _lines(path: Path, place: Place) -> pd.DataFrame:
                 "data": data,
                 "sentence1": premise,
                 "sentence2": hypothesis,
-                "occ_type": str(data.get("occ_type") or ""),
-                "occ_word": str(data["occ_word"]) if "occ_word" in data else "",
-                "is_named": "occ_word" in data,
+                "occ_type": kind,
+                "occ_word": named,
                 **(aligned or Aligned("", "", "", ""))._asdict(),
             }
         )
@@ -174,9 +166,9 @@ def _row_rules(lines: pd.DataFrame, name: str) -> Audit:
     yield odd(lines[first != lines.row], "duplicate_rows", first=first, value=lines.sentence1)
     yield odd(lines[lines.frame == ""], "not_one_frame")
     lines = lines[lines.frame != ""]
-    unnamed = lines[~lines.is_named]
+    unnamed = lines[lines.occ_word == ""]
     yield odd(unnamed[:1], "no_occupation", items=len(unnamed))
-    is_wrong = lines.is_named & (lines.occ_word != lines.occupation)
+    is_wrong = (lines.occ_word != "") & (lines.occ_word != lines.occupation)
     yield odd(lines[is_wrong], "wrong_occupation")
     lines = lines[~is_wrong & (lines.occ_type != "")]
     is_wrong = (lines.occ_type == "neutral") != (name == NS)

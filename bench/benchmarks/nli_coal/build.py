@@ -11,6 +11,7 @@ Source: the order of the released files (commit 4d57afe), which come out the sam
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, product, zip_longest
 from pathlib import Path
 from random import Random
@@ -60,7 +61,6 @@ class Row(NamedTuple):
 
     Attributes:
         id: numbers the pairs of an evaluation set; None in a controlled one.
-        occupation: the one in the sentence; `named` is the one that its file says.
         frame: its number, from 0.
     """
 
@@ -69,32 +69,20 @@ class Row(NamedTuple):
     hypothesis: str
     label: str
     occupation: Occupation
-    named: Occupation
     frame: int
     gender: str
     term: str
 
 
-def build_eval(
-    pack: Pack,
-    *,
-    design: str | None = None,
-    frames_per_word: int | None = None,
-    compat: bool = False,
-) -> dict[str, list[Row]]:
+def build_eval(pack: Pack) -> dict[str, list[Row]]:
     """Build the evaluation sets of a pack: ps, as, ns, and nt if there are neutral terms.
 
     Each frame occurs with each of several gender words. We pair the k-th feminine and masculine
-    words: this gives a row of AS the premise of the same row of PS.
-
-    Args:
-        design: `window` or `full`; default: the pack's own.
-        frames_per_word: default: the pack's own, else 10 by the window, and in the full design all
-            known frames.
-        compat: follow the release's quirks that the pack names.
+    words: this gives a row of AS the premise of the same row of PS. By default, a word has 10
+    frames by the window, and all known ones in the full design.
     """
     words = pack.of_type(*TYPES)
-    frames = _frames(pack, words, design, 0, frames_per_word or pack.frames_per_word)
+    frames = _frames(pack, words, 0, pack.frames_per_word)
     stereotyped = [word for word in words if word.type in PRO]
     neutral = [word for word in words if word.type == "neutral"]
     genders = {
@@ -111,13 +99,6 @@ def build_eval(
             for frame, term in product(frames[word], pack.terms[gender]):
                 row = _row(pack, next(numbers), "neutral", word, frame, gender, term)
                 sets[name].append(row)
-    if compat and "longest-occupation" in pack.quirks:
-        # The longest occupation in the premise, the leftmost of equally long ones.
-        for rows in sets.values():
-            for k, row in enumerate(rows):
-                held = [word for word in words if word.word in row.premise]
-                rank = {word: (len(word.word), -row.premise.index(word.word)) for word in held}
-                rows[k] = row._replace(named=max(held, key=rank.__getitem__))
     return sets
 
 
@@ -148,9 +129,6 @@ def build_controlled(
     rate: float,
     split: str = "train",
     *,
-    start: int | None = None,
-    frames_per_word: int | None = None,
-    design: str | None = None,
     assignment: str = "word",
     seed: int = 0,
     compat: bool = False,
@@ -164,10 +142,7 @@ def build_controlled(
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
             stereotype, 0 to 1.
-        split: train, dev or test. This gives the frames; see `start`.
-        start, frames_per_word: the first frame, from 0, and frames per word; default: the pack's
-            for `split`.
-        design: `window` or `full`; default: the pack's own.
+        split: train, dev or test. This gives the frames.
         assignment: one of `ASSIGNMENTS`.
         seed: draws frames, for `row`.
         compat: follow the release's quirks that the pack names.
@@ -181,9 +156,7 @@ def build_controlled(
         kinds = [[word for word in stereotyped if word.type == kind] for kind in PRO]
         stereotyped = [word for turn in zip_longest(*kinds) for word in turn if word]
     neutral = _neutral(pack, pack.trained)
-    begin, number = pack.splits[split]
-    begin = begin if start is None else start
-    frames = _frames(pack, [*stereotyped, *neutral], design, begin, frames_per_word or number)
+    frames = _frames(pack, [*stereotyped, *neutral], *pack.splits[split])
     if assignment == "row":
         follow = set()
         for word in stereotyped:
@@ -215,25 +188,21 @@ def _row(
     pack: Pack, number: int | None, label: str, word: Occupation, frame: int, gender: str, term: str
 ) -> Row:
     premise, hypothesis = (fill(pack.frames[frame], text) for text in (word.word, term))
-    return Row(number, premise, hypothesis, label, word, word, frame, gender, term)
+    return Row(number, premise, hypothesis, label, word, frame, gender, term)
 
 
 def _frames(
-    pack: Pack, words: Sequence[Occupation], design: str | None, start: int, number: int | None
+    pack: Pack, words: Sequence[Occupation], start: int, number: int | None
 ) -> dict[Occupation, range]:
     """Number each word's frames, from 0."""
-    design = design or pack.design
-    _check("design", design, DESIGNS)
-    step = 1 if design == "window" else 0
-    known = [*pack.frames, ""].index("", start) if 0 <= start <= len(pack.frames) else start
+    step = 1 if pack.design == "window" else 0
+    known = [*pack.frames, ""].index("", start) if start <= len(pack.frames) else start
     if number is None:
         number = WINDOW if step else known - start
-    if number < 1 or start < 0:
-        raise BadInput(f"frames from {start + 1}, {number} for each word: has to be 1 at least")
     needed = start + number + step * (len(words) - 1)
     if known < needed:
         raise BadInput(
-            f"{pack.name}: {len(words)} words with {number} frames each ({design}) need lines "
+            f"{pack.name}: {len(words)} words with {number} frames each ({pack.design}) need lines "
             f"{start + 1} to {needed} of {FRAMES}; line {known + 1} is missing or empty; "
             "ask for fewer frames or another start, add captions, or leave the language out"
         )
@@ -260,30 +229,29 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
     Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
     each split, by the `BuildOptions` that are given.
     """
+    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+
     out, options = Path(out), BuildOptions.of(given)
-    seed, design, compat = options.seed, options.design, options.compat
+    seed, compat = options.seed, options.compat
     packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
     sets: list[tuple[Path, list[Row]]] = []
     for pack in packs:
-        complete = build_eval(pack, design=design, compat=compat)
-        small = downsample(pack, complete, options.ns_words)
-        sets += _eval_files(pack, complete, "all-words", "")
-        sets += _eval_files(pack, small, "downsamp", "-downsamp")
+        design: Any = options.design or pack.design
+        _check("design", design, DESIGNS)
+        own = replace(pack, design=design, splits=_splits(pack, options.start, options.rows))
+        complete = build_eval(own)
+        small = downsample(own, complete, options.ns_words)
+        if compat and "longest-occupation" in own.quirks:
+            complete, small = _misnamed(own, complete), _misnamed(own, small)
+        sets += _eval_files(own, complete, "all-words", "")
+        sets += _eval_files(own, small, "downsamp", "-downsamp")
         for split, rate in product(options.splits, options.rates):
-            controlled = build_controlled(
-                pack,
-                rate,
-                split,
-                start=options.start,
-                frames_per_word=_frames_of_rows(pack, options.rows),
-                design=design,
-                assignment=options.assignment,
-                seed=seed or 0,
-                compat=compat,
+            rows = build_controlled(
+                own, rate, split, assignment=options.assignment, seed=seed or 0, compat=compat
             )
-            sets.append((_controlled_path(pack, rate, split), controlled))
+            sets.append((_controlled_path(own, rate, split), rows))
     recorded = {
-        "design": design or "",
+        "design": options.design or "",
         "frames_per_word": 0,
         "ns_words": options.ns_words,
         "rates": list(options.rates),
@@ -293,36 +261,11 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
         "seed": "" if seed is None else seed,
         "compat": compat,
     }
-    return _write(packs, sets, out, recorded)
-
-
-def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:
-    """Return the frames per word that make a controlled set of so many pairs."""
-    if rows is None:
-        return None
-    words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
-    each = words * 2 * len(pack.terms["feminine"])
-    if rows % each:
-        raise BadInput(
-            f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
-            f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
-        )
-    return rows // each
-
-
-def _write(
-    packs: Sequence[Pack],
-    sets: Sequence[tuple[Path, Sequence[Row]]],
-    out: Path,
-    options: Mapping[str, object],
-) -> "list[WrittenFile]":
-    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
-
     released = released_ids("nli_coal")
     written = []
-    for name, pairs in sets:
+    for name, rows in sets:
         path = out / name
-        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in pairs]
+        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in rows]
         atomic_write(path, "".join(lines))
         known = released.get(name.as_posix(), "")
         written.append(WrittenFile(path, len(lines), git_blob_id(path), known))
@@ -334,7 +277,7 @@ def _write(
         for name in ("name", "version", "licence", "language")
     }
     note = f"built from language packs; {equal} of {len(written)} files equal the release"
-    manifest |= {"note": note, "build": options}
+    manifest |= {"note": note, "build": recorded}
     # Languages that the release does not have are named, in English and in themselves.
     named = {pack.language: cldr_name(pack.language, "en") for pack in packs}
     labels = {
@@ -345,6 +288,36 @@ def _write(
     manifest |= {"categories": labels} if labels else {}
     atomic_write(out / MANIFEST, to_toml(manifest))
     return written
+
+
+def _misnamed(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    """Name the longest occupation in each premise, the leftmost of equally long ones."""
+    words = pack.of_type(*TYPES)
+
+    def named(row: Row) -> Row:
+        held = [word for word in words if word.word in row.premise]
+        rank = {word: (len(word.word), -row.premise.index(word.word)) for word in held}
+        return row._replace(occupation=max(held, key=rank.__getitem__))
+
+    return {name: list(map(named, rows)) for name, rows in sets.items()}
+
+
+def _splits(pack: Pack, start: int | None, rows: int | None) -> dict[str, tuple[int, int]]:
+    """Return the first frame and the frames per word of each split, for sets of so many pairs."""
+    splits = {
+        split: (first if start is None else start, number)
+        for split, (first, number) in pack.splits.items()
+    }
+    if rows is None:
+        return splits
+    words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
+    each = words * 2 * len(pack.terms["feminine"])
+    if rows % each:
+        raise BadInput(
+            f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
+            f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
+        )
+    return {split: (first, rows // each) for split, (first, _) in splits.items()}
 
 
 def _folder(pack: Pack) -> Path:
@@ -377,4 +350,5 @@ def _json(row: Row) -> dict[str, object]:
     pair = {"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label}
     if row.id is None:
         return {**pair}
-    return {"id": row.id, **pair, "occ_word": row.named.word, "occ_type": row.named.type}
+    occupation = row.occupation
+    return {"id": row.id, **pair, "occ_word": occupation.word, "occ_type": occupation.type}

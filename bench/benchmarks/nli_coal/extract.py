@@ -25,7 +25,7 @@ from bench.core.errors import BadInput, expected, plain
 from bench.data.readers import read_json_lines
 
 # Folders of the sets with all words, untokenized.
-ALL_WORDS = ("all-words", "untokenized")
+ALL_WORDS, _ = nli_coal.VARIANTS["all", "plain"]
 TYPE = {gender: kind for kind, gender in PRO.items()}
 
 

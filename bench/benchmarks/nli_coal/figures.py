@@ -10,17 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench.benchmarks.nli_coal.items import CATEGORIES
 from bench.core.numbers import decimals
 from bench.data import dataset
 from bench.figures.style import FAINT, INK, WIDTH, can_show, style
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 
-LANGUAGES = {
-    "en": ("English", ""),
-    "ja": ("Japanese", "日本語"),
-    "zh": ("Chinese", "中文"),
-}
 # The colours of the right label, of a label that CoAL counts, and of another wrong label.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
@@ -104,6 +100,6 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 def _language(code: str) -> str:
     """Name a language in English, with its own name after it if a font shows that."""
     own = dataset.category_name("nli_coal", code)
-    known, native = LANGUAGES.get(code) or ("", own.native)
-    name = known or dataset.cldr_name(code, "en") or own.english
+    name = dataset.cldr_name(code, "en") or own.english
+    native = dataset.cldr_name(code, code) if code in CATEGORIES else own.native
     return f"{name} ({native})" if native and native != name and can_show(native) else name

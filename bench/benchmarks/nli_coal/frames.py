@@ -173,8 +173,5 @@ def fault(frame: str, gendered: Iterable[str], match: str) -> str:
         instead = f"; it has {plain(close[0])!r}, which is not the same" if close else ""
         return f"has no slot {SLOT} for the occupation{instead}"
     word = found_in(frame.replace(SLOT, "\0"), gendered, match)
-    return (
-        f"holds the gendered word {plain(word)!r}, which would tell the gender of a person in it"
-        if word
-        else ""
-    )
+    tells = "which would tell the gender of a person in it"
+    return f"holds the gendered word {plain(word)!r}, {tells}" if word else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, Strict, StrictBool, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -37,6 +37,9 @@ from bench.core.files import atomic_write
 from bench.data.dataset import checked, is_language
 from bench.data.readers import as_path, read_lines, read_toml, to_toml
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Our own packs, a folder per language.
 PACKS = Path(__file__).with_name("packs")
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
@@ -54,7 +57,6 @@ DESIGNS = ("window", "full")
 SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
 # debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
-REQUIRED = ("language", "name", "licence", "version")
 
 Code = Annotated[str, checked(is_language, "a language's code of two or three small letters")]
 # It becomes a part of names of folders and files.
@@ -310,10 +312,9 @@ def _missing(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
 def write_pack(pack: Pack, folder: str | Path) -> Path:
     """Write `pack` to `folder`, and return this folder; `read_pack` gives an equal pack."""
     folder = Path(folder)
-    options = {name: getattr(pack, name) for name in REQUIRED}
+    options = OPTIONS.dump_python(pack, exclude_defaults=True, exclude={"match"})
     if pack.match != match_of(pack.language):
         options["match"] = pack.match
-    options |= OPTIONS.dump_python(pack, exclude_defaults=True, exclude={"match"})
     rows = [(word, gender) for gender, words in pack.terms.items() for word in words]
     atomic_write(folder / MANIFEST, to_toml(options))
     atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
@@ -336,22 +337,39 @@ def shuffled(pack: Pack, seed: int) -> Pack:
     return replace(pack, occupations=tuple(words), shipped=(), trained=())
 
 
-def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
-    """Make the frames of a pack from caption files, one caption per line.
+def sift(pack: Pack, paths: Sequence[str | Path]) -> "pd.DataFrame":
+    """Apply the pack's filter to captions.
 
-    If frames are verbatim, a repeated caption makes a repeated frame, as in the release.
+    Returns:
+        One row per line: `file`, `line`, `caption`, `frame` ("" if it is excluded) and `why` it is
+        excluded. A frame that an earlier caption made is excluded too, but in verbatim packs, as in
+        the release.
     """
+    import pandas as pd
+
     words = gender_words(pack.terms)
-    lines = [line for path in map(as_path, paths) for _, line in read_lines(path)]
-    judgements = [judged(line.rstrip("\r"), words, pack.match, pack.captions) for line in lines]
-    frames = [frame for frame, _ in judgements if frame]
+    lines = [(path.name, *line) for path in map(as_path, paths) for line in read_lines(path)]
+    table = pd.DataFrame(lines, columns=["file", "line", "caption"])
+    table["caption"] = table.caption.str.rstrip("\r")
+    judgements = [judged(caption, words, pack.match, pack.captions) for caption in table.caption]
+    table = table.join(pd.DataFrame(judgements, table.index, ["frame", "why"], dtype=object))
+    if not pack.verbatim:
+        repeats = table.duplicated("frame") & (table.frame != "")
+        table.loc[repeats, ["frame", "why"]] = "", "makes a frame that an earlier one makes"
+    return table
+
+
+def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
+    """Make the frames of a pack from caption files, one caption per line; see `sift`."""
+    table = sift(pack, paths)
+    frames = tuple(table.frame[table.frame != ""])
     if not frames:
         raise BadInput(
-            f"{', '.join(map(str, paths))}: no caption of {len(lines):,} lines makes a frame; one "
+            f"{', '.join(map(str, paths))}: no caption of {len(table):,} lines makes a frame; one "
             f"gendered word of {TERMS} has to be in it, and what [captions] of {MANIFEST} says has "
             "to hold"
         )
-    return replace(pack, frames=tuple(frames if pack.verbatim else dict.fromkeys(frames)))
+    return replace(pack, frames=frames)
 
 
 def type_of(

@@ -1,11 +1,10 @@
-"""Audit a language pack, and find the captions that make frames by its filter.
+"""Audit a language pack.
 
 The reader decides when to refuse a pack; this module only lists the reasons.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 
 from bench.benchmarks.nli_coal.audit import Audit, odd, refused
 from bench.benchmarks.nli_coal.build import build_controlled, build_eval
-from bench.benchmarks.nli_coal.frames import SLOT, found_in, gender_words, judged, pattern
+from bench.benchmarks.nli_coal.frames import SLOT, found_in, gender_words, pattern
 from bench.benchmarks.nli_coal.items import CATEGORIES
 from bench.benchmarks.nli_coal.language_pack import (
     FRAMES,
@@ -29,7 +28,7 @@ from bench.benchmarks.nli_coal.language_pack import (
 from bench.core.errors import BadInput
 from bench.data import audit
 from bench.data.dataset import cldr_name
-from bench.data.readers import as_path, read_lines
+from bench.data.readers import as_path
 
 # A property of at least this share of the frames is usual.
 USUAL = 0.8
@@ -55,24 +54,6 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
     if pack:
         findings += [*_word_rules(pack), *_counts(pack)]
     return audit.to_table(findings)
-
-
-def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Apply the pack's filter to captions.
-
-    Returns:
-        One row per line: `file`, `line`, `caption`, `frame` ("" if it is excluded) and `why` it is
-        excluded. A frame that an earlier caption made is excluded too.
-    """
-    words = gender_words(pack.terms)
-    lines = [(path.name, *line) for path in map(as_path, paths) for line in read_lines(path)]
-    table = pd.DataFrame(lines, columns=["file", "line", "caption"])
-    table["caption"] = table.caption.str.rstrip("\r")
-    judgements = [judged(caption, words, pack.match, pack.captions) for caption in table.caption]
-    table[["frame", "why"]] = pd.DataFrame(judgements, table.index, dtype=object)
-    repeats = table.duplicated("frame") & (table.frame != "")
-    table.loc[repeats, ["frame", "why"]] = "", "makes a frame that an earlier one makes"
-    return table
 
 
 def _size_rules(pack: Pack) -> Audit:

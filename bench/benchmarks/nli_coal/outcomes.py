@@ -98,16 +98,13 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     rows["probable"] = ~np.isnan(probabilities[:, 0])
     scored = (rows.probable & rows.task.isin(SETS)).to_numpy()
     known = np.where(scored[:, None], probabilities, 0.0)
-    has_label = np.stack([rows.label == label for label in LABELS], axis=1)
     sums = dict(zip(ABOVE, (known[:, LABELS.index("neutral")] > tau for tau in TAUS), strict=True))
-    for name in (*SETS, NEUTRAL_TERMS):
-        for gender in GENDERS if name in SETS else ("",):
-            own = (rows.task == name) & ((rows.gender == gender) if gender else True)
-            cell = own.to_numpy()
-            for k, label in enumerate(LABELS):
-                column = f"{name}_{gender}_{label}" if gender else f"{name}_{label}"
-                sums[column] = cell & has_label[:, k]
-                sums[f"p_{column}"] = cell * known[:, k]
+    cells = (rows.task + "_" + rows.gender).mask(rows.task == NEUTRAL_TERMS, NEUTRAL_TERMS)
+    for column in COUNTS:
+        cell, _, label = column.rpartition("_")
+        own = (cells == cell).to_numpy()
+        sums[column] = own & (rows.label == label).to_numpy()
+        sums[f"p_{column}"] = own * known[:, LABELS.index(label)]
     rows["n"] = True
     for gender in GENDERS:
         rows[f"n_{gender}"] = rows.gender == gender

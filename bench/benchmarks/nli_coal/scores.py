@@ -12,6 +12,7 @@ from bench.benchmarks.nli_coal.formulas import (
     AS,
     MAN,
     PS,
+    WHOLE,
     WOMAN,
     N,
     by_set,
@@ -21,6 +22,7 @@ from bench.benchmarks.nli_coal.formulas import (
     shares,
 )
 from bench.benchmarks.nli_coal.outcomes import (
+    CELLS,
     COUNTS,
     CROSSED,
     GENDERS,
@@ -32,7 +34,6 @@ from bench.benchmarks.nli_coal.outcomes import (
     outcomes,
     tables,
 )
-from bench.benchmarks.nli_coal.paper_tables import predictors as predictors
 from bench.core.errors import BadInput
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.table import (
@@ -62,6 +63,20 @@ LEFT = 0.05
 MOVED = 0.3
 # With fewer labels in a set, a difference of MOVED may be chance.
 FEW = 33
+# Predictors by rule: their labels of feminine and masculine hypotheses in PS, AS and NS. For
+# example, "EE CC NN" is entailment in PS, contradiction in AS, and neutral in NS; * is random.
+PREDICTORS = {
+    "always neutral": "NN NN NN",
+    "always entailment": "EE EE EE",
+    "always contradiction": "CC CC CC",
+    "man: entailment, woman: contradiction": "CE CE CE",
+    "woman: entailment, man: contradiction": "EC EC EC",
+    "random": "** ** **",
+    "the stereotype, neutral without one": "EE CC NN",
+    "the stereotype, entailment without one": "EE CC EE",
+    "its opposite, neutral without one": "CC EE NN",
+}
+LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1 / 3)}
 
 
 class Scores(NamedTuple):
@@ -87,30 +102,40 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
         >>> scores(table, sizes=[100, 100, 200]).coal.__round__(3)
         0.433
     """
-    try:
-        table = np.asarray(distributions, dtype=np.float64)
-        weights = np.asarray(sizes, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
-    if table.shape != (3, 3):
-        raise BadInput(
-            f"distributions: shape {table.shape}; expected (3, 3): rows PS, AS, NS; "
-            f"columns {', '.join(LABELS)}"
-        )
+    table, weights = np.array(distributions, np.float64), np.array(sizes, np.float64)
     if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
+        raise BadInput(f"sizes: {list(sizes)}; expected three positive numbers, for PS, AS, NS")
+    is_share = table.shape == (3, 3) and (table >= 0).all()
+    if not is_share or not (abs(table.sum(1) - 1) <= TOLERANCE).all():
         raise BadInput(
-            f"sizes: {list(sizes)}; expected three positive numbers of pairs, for PS, AS, NS"
+            f"distributions: {table.tolist()}; expected rows PS, AS, NS and columns "
+            f"{', '.join(LABELS)}, shares that sum to 1 in each row, not counts or percentages"
         )
-    for name, row in zip(SETS, table, strict=True):
-        if not ((row >= 0).all() and abs(row.sum() - 1) <= TOLERANCE):
-            raise BadInput(
-                f"distributions: row {name.upper()} is {row.tolist()}; "
-                "expected shares that sum to 1, not counts or percentages"
-            )
     return Scores(
         float(1 - table[:, 2] @ weights / weights.sum()),
         float((table[0, 0] + table[1, 1] + 1 - table[2, 2]) / 3),
     )
+
+
+def predictors(items: pd.DataFrame) -> pd.DataFrame:
+    """Compute the scores of predictors by rule on these items: one row per language and predictor.
+
+    This gives scores a meaning: for example, a constant wrong label has a CoAL of 2/3.
+    """
+    rows = items[items.set.isin(SETS)]
+    sizes = rows.groupby(["category", "set", "gender"], sort=False).size()
+    table = []
+    for category in dict.fromkeys(rows.category):
+        cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
+        for predictor, rule in PREDICTORS.items():
+            labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
+            counts = np.zeros((1, 1, len(SUMS)))
+            counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
+            sums = Sums(SUMS, counts, {(category, ALL): 0})
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = {metric.name: float(metric.values(sums)[0]) for metric in WHOLE}
+            table.append({"category": category, "predictor": predictor, **values})
+    return pd.DataFrame(table)
 
 
 def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScoring":

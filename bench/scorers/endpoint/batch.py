@@ -73,11 +73,11 @@ class Batch(Model):
                 return
             texts = f"broke off its reply ({choice['finish_reason']})"
         try:
-            responses.check_refused_text(status or 400, texts, "")
+            responses.check_refused_text(status or 400, texts)
         except Unanswered as refused:
             self._answers[custom_id] = refused
             return
-        reason = f"status {status}: " * (status >= 400) + responses.first_line(texts, "")
+        reason = f"status {status}: " * (status >= 400) + responses.first_line(texts)
         self._failures.setdefault(custom_id, []).append(Refusal(reason, reason, status, texts))
 
     def describe(self) -> dict[str, Any]:

@@ -40,15 +40,10 @@ RESERVED = {
 
 
 class Chat:
-    """Makes the bodies of chat requests, and reads the choices that answer them.
+    """Makes the bodies of chat requests to the model `name`, and reads the choices."""
 
-    Args:
-        name: the model's name at the server.
-        key: removed from texts.
-    """
-
-    def __init__(self, name: str, options: Generation, key: str = "") -> None:
-        self.name, self.options, self._key = name, options, key
+    def __init__(self, name: str, options: Generation) -> None:
+        self.name, self.options = name, options
         # The number of likeliest first tokens to request, and of probabilities with upper bounds.
         self.likeliest, self.bounded = LIKELIEST[0], 0
         # The place of thoughts, if known: OPENED, IN_REPLIES or APART.
@@ -137,7 +132,7 @@ class Chat:
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
-        return Answer(responses.clean(text, self._key), error=error, cut=cut)
+        return Answer(responses.clean(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
         return request.max_new_tokens + (self.options.thinking_tokens or 0)
@@ -151,7 +146,7 @@ class Chat:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            first = responses.first_line(repr(responses.likeliest(tokens)), self._key)
+            first = responses.first_line(repr(responses.likeliest(tokens)))
             problem = "no option is among the likeliest first tokens of the reply"
             raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded

@@ -4,9 +4,11 @@ docs/endpoints.md lists the variables that can hold a key. We record and hand on
 variables; the process that sends a key reads it itself.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bench.core.errors import BadInput, expected
@@ -116,6 +118,8 @@ def check_no_secret(model: str) -> None:
         raise BadInput(f"the model's name holds what looks like a key; put it into {MODEL_KEY}")
 
 
-def redacted(text: str, key: str) -> str:
-    """Replace the key in `text` by `[key]`."""
-    return text.replace(key, "[key]") if len(key) >= SHORTEST else text
+def redacted(value: Any, key: str) -> Any:
+    """Replace the key in all texts of a JSON value by `[key]`."""
+    if len(key) < SHORTEST:
+        return value
+    return json.loads(json.dumps(value).replace(json.dumps(key)[1:-1], "[key]"))

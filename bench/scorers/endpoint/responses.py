@@ -13,7 +13,6 @@ import numpy as np
 
 from bench.core.errors import RunFailed
 from bench.scorers.base import BROKEN_ANSWER
-from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain, unfinished_thought
 
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
@@ -91,7 +90,7 @@ class Refusal(RunFailed):
     Attributes:
         reason: the message without the server's name.
         status: 0 if there is none.
-        texts: of the error; these may contain the key.
+        texts: of the error.
     """
 
     def __init__(self, message: str, reason: str, status: int, texts: str = "") -> None:
@@ -259,24 +258,24 @@ def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
         yield from error_texts(part, deepest - 1)
 
 
-def check_refused_text(status: int, texts: str, key: str) -> None:
+def check_refused_text(status: int, texts: str) -> None:
     """Raise Unanswered if an error is about the text of the request."""
     if status in (400, 403, 422, 451) and FILTER_WORDS.search(texts):
         raise Unanswered(REFUSED)
     if status == 400 and LIMIT_WORDS.search(texts):
         raise Unanswered(unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS))
     if status in (400, 413, 422) and LENGTH_WORDS.search(texts):
-        raise Unanswered(f"too long for the model: {first_line(texts, key)}")
+        raise Unanswered(f"too long for the model: {first_line(texts)}")
 
 
-def clean(text: str, key: str) -> str:
-    """Remove the key and surrogates; a file cannot hold these."""
-    return SURROGATES.sub("\ufffd", redacted(text, key))
+def clean(text: str) -> str:
+    """Replace surrogates, which a file cannot hold."""
+    return SURROGATES.sub("\ufffd", text)
 
 
-def first_line(message: str, key: str) -> str:
+def first_line(message: str) -> str:
     """Return the first line of a server's message, cleaned, at most 200 characters."""
-    return clean((message.strip().splitlines() or ["no reason given"])[0], key)[:200]
+    return clean((message.strip().splitlines() or ["no reason given"])[0])[:200]
 
 
 def _logprob(value: object) -> float | None:

@@ -21,8 +21,7 @@ from openai import HttpxBinaryResponseContent
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
-from bench.scorers import base
-from bench.scorers.base import Answer, Model, Tally
+from bench.scorers.base import BROKEN_ANSWER, Answer, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
@@ -67,9 +66,8 @@ class Endpoint(Model):
         key_names.check_set(keys or {})
         self._variable = key_names.variable(self.host, keys or {})
         self._key = key_names.key_in(self._variable)
-        self._chat = Chat(self.name, generation, self._key)
+        self._chat = Chat(self.name, generation)
         self._client = Client(self.url, self._key, Limits.of(limits))
-        self.tally = Tally()  # stays empty
         self.unsupported: dict[str, str] = {}
         # The names of the model and the host that answer; the first one is the run's.
         self._answered: dict[str, list[str]] = {"model": [], "host": []}
@@ -182,6 +180,7 @@ class Endpoint(Model):
                 f"/{place}", cast_to=HttpxBinaryResponseContent, body={"model": self.name, **fields}
             )
             body = json.loads(response.content.decode(errors="replace"))
+            body = key_names.redacted(body, self._key)  # some servers repeat it
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
         except openai.APIConnectionError as error:
@@ -191,8 +190,9 @@ class Endpoint(Model):
             if isinstance(cause, Broken):
                 raise cause from None
             if isinstance(cause, zlib.error):
-                raise Broken(f"{base.BROKEN_ANSWER} a body that cannot be unpacked") from None
-            words = responses.first_line(str(cause) or type(cause).__name__, self._key)
+                raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
+            words = responses.first_line(str(cause) or type(cause).__name__)
+            words = key_names.redacted(words, self._key)
             raise Retry(f"cannot be reached ({words}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
@@ -202,17 +202,17 @@ class Endpoint(Model):
         if not isinstance(choice, dict):
             # Some servers and relays send an error with status 200.
             texts = "\n".join(responses.error_texts(at(body, "error")))
-            responses.check_refused_text(400, texts, self._key)
+            responses.check_refused_text(400, texts)
             raise not_as_expected
         if choice.get("finish_reason") in responses.BROKEN_OFF:
             raise Retry(f"broke off its reply ({choice['finish_reason']})")
         self._check_same("host", response.response.url.netloc.decode())
         if isinstance(name := body.get("model"), str) and name:
-            self._check_same("model", responses.first_line(name, self._key))
+            self._check_same("model", responses.first_line(name))
         tokens = at(choice, "logprobs", "content")
         if isinstance(tokens, list) and 0 < written < len(tokens):
             raise Broken(
-                f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
+                f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
                 f"of {written:,}"
             )
         return dict(body)
@@ -231,8 +231,9 @@ class Endpoint(Model):
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
         """Turn a status into an exception without the key in its message."""
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
-        responses.check_refused_text(status, texts, self._key)
-        reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
+        texts, message = key_names.redacted([texts, error.message], self._key)
+        responses.check_refused_text(status, texts)
+        reason = f"status {status}: {responses.first_line(texts or message)}"
         after = responses.retry_after(error.response.headers, texts)
         # Some services use these words for a limit per minute.
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)

@@ -53,9 +53,6 @@ class Reference(NamedTuple):
     name: str
     revision: str | None
 
-    def __str__(self) -> str:
-        return f"{self.name}@{self.revision}" if self.revision else self.name
-
 
 class Location(NamedTuple):
     """The place of a model's files."""
@@ -107,7 +104,7 @@ def locate(model: str, complete: bool = False) -> Location:
     """Find the files of `model`, and check them; `complete` refuses an adapter."""
     path = Path(model).expanduser()
     if reference := parse(model):
-        folder = _snapshot(reference)
+        folder = _snapshot(model, *reference)
         files = Location(reference.name, str(folder), {}, folder.name)
     elif model.endswith(".gguf"):
         files = Location(model, str(path.parent), {"gguf_file": path.name})
@@ -180,7 +177,7 @@ def _check(model: str, files: Location) -> None:
         _read_json(folder / "generation_config.json")
 
 
-def _snapshot(reference: Reference) -> Path:
+def _snapshot(model: str, name: str, revision: str | None) -> Path:
     """Return the cache's folder of one commit, with the files that a model needs.
 
     Without a network, or with HF_HUB_OFFLINE, we use a complete folder.
@@ -190,7 +187,6 @@ def _snapshot(reference: Reference) -> Path:
     from bench.data.hub_client import explain, quiet
 
     quiet()
-    name, revision = reference
     try:
         folder = Path(
             snapshot_download(
@@ -201,11 +197,11 @@ def _snapshot(reference: Reference) -> Path:
             return folder
         files = HfApi().list_repo_files(name, revision=folder.name)
     except Exception as error:  # errors of the client, and of its HTTP library
-        raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
-    _refuse_pickles(str(reference), files)
+        raise BadInput(f"{model}: {explain(error, name, revision)}") from None
+    _refuse_pickles(model, files)
     ggufs = [file for file in files if file.endswith(".gguf")]
     hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
-    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers{hint}")
+    raise BadInput(f"{model}: holds no {WEIGHTS}, so it is no model of transformers{hint}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,43 +1,45 @@
-"""McBE's files: the samples, an instance by hand, settings, and which files are read."""
+"""McBE's files: the samples, an instance by hand, the files that are read, and the audit."""
 
-import csv
 import hashlib
+import tomllib
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.mcbe import items as mcbe
-from tests.data.mcbe.conftest import write
+from bench.benchmarks.mcbe.audit import check
 from tests.helpers.recorded import GOOD
 
-BAD = GOOD | {"score": "11", "subtype": "别的"}
+SAMPLES = get("mcbe").metadata.samples
+CASES = tomllib.loads(Path(__file__).with_name("audit.toml").read_text("utf-8"))
+# Ten different rows, in which nothing is odd.
+ROWS = [GOOD | {"context": f"第{k}次开会时，", "sentence": f"[PLH]说了{k}句。"} for k in range(10)]
 
 
-def load(folder, *categories, **settings):
-    return data.load(data.find("mcbe", folder), categories, **settings)
+def write(path, *rows, encoding="utf-8"):
+    """Write rows to a CSV or xlsx file, and return its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pd.DataFrame(list(rows))
+    if path.suffix == ".xlsx":
+        table.to_excel(path, index=False)
+    else:
+        table.to_csv(path, index=False, encoding=encoding)
+    return path.parent
 
 
-def effects(folder, **settings):
-    return data.read(data.find("mcbe", folder), **settings).effects
+def load(folder, **settings):
+    return data.load(data.find("mcbe", folder), **settings)
 
 
-def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path):
-    samples = load(get("mcbe").metadata.samples)
-    ids = [item.item_id for item in samples]
-    assert ids == [f"{name}:{row}" for name in mcbe.CATEGORIES for row in range(1, 9)]
-    assert len({item.sentence for item in samples}) == 96
-    for item in samples:
-        assert "[PLH]" in item.sentence
-        assert not any("PLH" in item.filled(word) for word in item.words)
-        of_file = {other.subtype for other in samples if other.category == item.category}
-        assert item.labels == tuple(sorted(of_file))
-    for path in get("mcbe").metadata.samples.glob("*.csv"):
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [row | {"score": float(row["score"])} for row in csv.DictReader(stream)]
-        write(tmp_path / "xlsx_files" / f"{path.stem}.xlsx", *rows)
-    # An xlsx file has no encoding to choose.
-    assert load(tmp_path) == load(tmp_path, encoding="gb18030") == samples
+def found(folder, kind="odd", part="", **settings):
+    """Return the findings of a kind with a part in their text, but for missing categories."""
+    findings = check(folder, **settings)
+    wanted = (findings.kind == kind) & findings.what.str.contains(part, regex=False)
+    findings = findings[wanted & ~findings.what.str.endswith("has no file that is read")]
+    return [f"{row.file} {row.row} {row.column}: {row.what}" for row in findings.itertuples()]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
@@ -64,8 +66,9 @@ def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path):
     write(tmp_path / "csv_files/age.csv", GOOD)
     write(tmp_path / "xlsx_files/test.xlsx", GOOD)
     write(tmp_path / "xlsx_files/lgbtq%2B.xlsx", GOOD, GOOD)
-    (tmp_path / "xlsx_files/notes.csv").write_text("who,when\nme,now\n", "utf-8")
-    assert [item.item_id for item in load(tmp_path)] == ["lgbtq+:1", "lgbtq+:2"]
+    write(tmp_path / "xlsx_files/notes.csv", {"who": "me", "when": "now"})
+    for settings in ({}, {"encoding": "gb18030"}):  # an xlsx file has no encoding to choose
+        assert [item.item_id for item in load(tmp_path, **settings)] == ["lgbtq+:1", "lgbtq+:2"]
     names = ["a/Gender.XLSX", "a/LGBTQ%2B.xlsx", "b/gender.csv", "b/age.csv", "c/age.xlsx"]
     tables = ["xlsx_files/gender.xlsx", "xlsx_files/lgbtq+.xlsx"]
     assert mcbe.arrange(names) == dict(zip(names, tables, strict=False))
@@ -73,18 +76,80 @@ def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path):
 
 
 def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(tmp_path, refusal):
-    write(tmp_path / "age.csv", GOOD, BAD, GOOD, BAD, GOOD)
+    bad, path = GOOD | {"score": "11", "subtype": "别的"}, tmp_path / "age.csv"
+    write(path, GOOD, bad, GOOD, bad, GOOD)
     assert refusal(load, tmp_path) == (
-        f"{tmp_path / 'age.csv'}, row 2, column `score`: '11' is not a number from 0 to 10; wrong "
-        "rows: 2 of 5; `bench data mcbe --check` lists them, `--set bad_rows=leave_out` runs "
-        "without them"
+        f"{path}, row 2, column `score`: '11' is not a number from 0 to 10; wrong rows: 2 of 5; "
+        "`bench data mcbe --check` lists them, `--set bad_rows=leave_out` runs without them"
     )
-    items = load(tmp_path, bad_rows="leave_out")
-    assert [item.item_id for item in items] == ["age:1", "age:3", "age:5"]
-    assert {item.labels for item in items} == {("职场",)}
-    (effect,) = effects(tmp_path, bad_rows="leave_out")
+    loaded = data.read(data.find("mcbe", tmp_path), bad_rows="leave_out")
+    items = [(item.item_id, item.labels) for item in loaded.items]
+    assert items == [(f"age:{k}", ("职场",)) for k in (1, 3, 5)]
+    (effect,) = loaded.effects
     assert (*effect[:3], effect.left_out) == ("age", "", 2, True)
-    message = refusal(load, write(tmp_path / "age.csv", BAD, BAD), bad_rows="leave_out")
+    message = refusal(load, write(path, bad, bad), bad_rows="leave_out")
     assert message.endswith("; wrong rows: 2 of 2; `bench data mcbe --check` lists them")
-    write(tmp_path / "age.csv", GOOD | {"words": "镕，乙"}, encoding="gb18030")
+    write(path, GOOD | {"words": "镕，乙"}, encoding="gb18030")
     assert [item.words for item in load(tmp_path, encoding="gb18030")] == [("镕", "乙")]
+
+
+# The audit
+
+
+def test_the_samples_are_told_from_the_release_and_have_no_refused_row():
+    assert found(SAMPLES, "count") == [
+        " 0 : all files: 96 rows, 12 categories, 57 subcategories; the release has 4,077 rows, 12 "
+        "categories, 82 subcategories"
+    ]
+    assert found(SAMPLES, "refused") == []
+
+
+def test_every_refused_row_and_file_is_listed(tmp_path):
+    expected = CASES["refused"]
+    bad = [GOOD | dict([change.split("=")]) for change in CASES["bad"]]
+    write(tmp_path / "age.csv", *bad, GOOD)
+    write(tmp_path / "worldview.csv", bad[1], GOOD | {"sentence": "要趁早。", "words": ""})
+    for name in ("Race.csv", "region.csv"):
+        write(tmp_path / name, GOOD)
+    contents = {"race.csv": b"", "gender.csv": b'"con\x1b[2J",words\n1,2\n'}
+    contents |= {"dataset.toml": b"name =", "age.csv": b"a,b\n", "region.csv": b"\xff"}
+    for name, content in contents.items():
+        with (tmp_path / name).open("ab") as stream:
+            stream.write(content)
+    refused = found(tmp_path, "refused")
+    assert [text[: len(start)] for text, start in zip(refused, expected, strict=True)] == expected
+    assert found(tmp_path, "count")[0].startswith(" 0 : all files (8 rows are refused): 2 rows, ")
+    assert "the folder holds no data of McBE; " in found(tmp_path / "gone", "refused")[0]
+    write(tmp_path / "b/age.csv", bad[0], encoding="gb18030")
+    assert found(tmp_path / "b", "refused", encoding="gb18030") == expected[1:2]
+
+
+def test_an_odd_cell_is_reported_once_and_read(tmp_path):
+    plain = GOOD | {"x\x1b": ""}
+    rows = [
+        plain | {"sentence": f"[PLH]说{k}。"} | dict([change.split("=", 1)])
+        for k, (change, *_) in enumerate(CASES["odd"])
+    ]
+    rows += [row | {"score": str(k / 3)} for k, row in enumerate(ROWS)]
+    write(tmp_path / "age.csv", *rows)
+    # Worldview may have no placeholder and one word.
+    write(tmp_path / "worldview.csv", GOOD | {"sentence": "要。", "words": "甲"})
+    separators, of_file, *odd, no_slot, label = found(tmp_path)
+    assert of_file == "age.csv 0 x\\x1b: is a column that is not read"
+    assert no_slot.startswith("worldview.csv 1 sentence: has no placeholder [PLH], so that no word")
+    assert label == "worldview.csv 1 subtype: is a label that no other row has"
+    assert separators.endswith("any` reads 1 rows otherwise than the default does")
+    for row, ((_, column, what), text) in enumerate(zip(CASES["odd"], odd, strict=True), start=1):
+        assert text.startswith(f"age.csv {row} {column}: ")
+        assert what in text
+    assert len(mcbe.load(tmp_path, ["age"]).items) == len(rows)
+
+
+def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path):
+    labels = ["职场", "职场评价", "IT 业", "ｉｔ业", "其他"]
+    rows = [row | {"subtype": label} for row, label in zip(ROWS, labels * 2, strict=True)]
+    write(tmp_path / "gender.csv", GOOD, *rows)
+    rows = [rows[0], GOOD | {"context": "后来，", "score": "5"}, GOOD | {"words": "甲， 乙"}]
+    write(tmp_path / "age.csv", *rows, GOOD | {"context": "种", "subtype": "职"})
+    assert found(tmp_path, part="label") == CASES["labels"]
+    assert found(tmp_path, part="repeats") == CASES["repeats"]

@@ -20,11 +20,6 @@ HUB = {"premise": "a nurse reads", "hypothesis": "a woman reads", "label": "neut
 HEADER = "x\tgold_label\tsentence1\tsentence2\n"
 
 
-def lines(path, *rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    return path
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -43,28 +38,27 @@ def test_every_style_gives_the_same_pair(tmp_path, name, text):
 
 
 def test_rows_without_consensus_are_left_out_and_counted(tmp_path, refusal):
-    rows = [{**PAIR, "label": label} for label in ("-", "contradictory", -1, "entailment")]
-    path, other = lines(tmp_path / "a.jsonl", *rows), tmp_path / "b.tsv"
+    def lines(*labels):
+        text = "\n".join(json.dumps(PAIR | {"label": label}) for label in labels)
+        (tmp_path / "a.jsonl").write_text(text, "utf-8")
+        return tmp_path / "a.jsonl"
+
     # The first row is a pair and no header, though it holds the name of a field.
-    other.write_text("-\ta\tb\nneutral\tthe label\tb\n", "utf-8")
-    corpus = read([path, other])
+    (tmp_path / "b.tsv").write_text("-\ta\tb\nneutral\tthe label\tb\n", "utf-8")
+    corpus = read([lines("-", "contradictory", -1, "entailment"), tmp_path / "b.tsv"])
     found = [example.label for example in corpus.examples]
     assert found == ["contradiction", "entailment", "neutral"] == sorted(corpus.counts)
     assert [(file.rows, file.left_out) for file in corpus.files] == [(2, 2), (1, 1)]
     # Numbers are read where it is said what they mean.
-    path = lines(tmp_path / "a.jsonl", {**PAIR, "label": 2}, {**PAIR, "label": -1})
-    assert "say what numbers mean" in refusal(read, [path])
-    assert read([path], {"2": "contradiction"}).examples[0].label == "contradiction"
-
-
-ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
+    assert "say what numbers mean" in refusal(read, [lines(2, -1)])
+    assert read([lines(2, -1)], {"2": "contradiction"}).examples[0].label == "contradiction"
 
 
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
         ("a.jsonl", '{"sentence1": "a", "label": ""}', ", line 1: field `sentence2` or `hypothes"),
-        ("a.jsonl", "\n" + ROW % ('""', '"neutral"'), ", line 2, field `hypothesis`: '' is not a"),
+        ("a.jsonl", "\n" + json.dumps(HUB | {"hypothesis": ""}), ", line 2, field `hypothesis`: "),
         ("a.tsv", HEADER + "0\ta\tb", ", line 2: has 3 cells; expected 4: x, gold_label, sen"),
         ("a.csv", "neutral,a,b", ": ending '.csv' is unknown; allowed: .jsonl"),
     ],

@@ -1,51 +1,45 @@
-"""NLI-CoAL's sets: samples and release, settings, and that a wrong file is refused by its line."""
+"""NLI-CoAL's sets: samples and release, settings, wrong lines, and the audit."""
 
 import json
-import shutil
 from collections import Counter
 
 import pytest
 
 from bench import data
+from bench.benchmarks.nli_coal.audit import check
+from bench.benchmarks.nli_coal.build import build
+from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
+from tests.helpers.cases import table
 
+SETS = "bias-eval-set_v1/all-words"
 STEMS = ("1-prostereo", "2-antistereo", "3-nonstereo")
-BARE = {
-    "sentence1": "the nurse holds a cup.",
-    "sentence2": "the woman holds a cup.",
-    "label": "neutral",
-}
+BARE = {"sentence1": "the nurse sits.", "sentence2": "the woman sits.", "label": "neutral"}
 GOOD = {"id": 0, **BARE, "occ_word": "nurse", "occ_type": "female-stereo"}
-BOTH = {"feminine", "masculine"}
 
 
-def write(root, *lines, language="en"):
-    """Write `lines` as a PS file, next to a good AS and NS file, and return the PS file."""
-    folder = root / f"{language}_v9" / "bias-eval-set_v9" / "all-words"
-    folder.mkdir(parents=True)
-    for k, stem in enumerate(STEMS[1:], start=1):
-        (folder / f"{stem}_v9.json").write_text(json.dumps(GOOD | {"id": 1000 * k}) + "\n", "utf-8")
-    path = folder / "1-prostereo_v9.json"
+def write(folder, name, *lines, language="en"):
+    """Write lines, dictionaries or bytes, to a file of a language, and return the file."""
+    path = folder / f"{language}_v1/{name}_v1.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    path.write_bytes(b"\n".join(raw) + b"\n")
+    path.write_bytes(b"".join(line + b"\n" for line in raw))
     return path
+
+
+def write_sets(folder, *lines, language="en"):
+    """Write lines as PS, next to a good AS and NS, and return the file of PS."""
+    for k, stem in enumerate(STEMS[1:], start=1):
+        write(folder, f"{SETS}/{stem}", GOOD | {"id": 1000 * k}, language=language)
+    return write(folder, f"{SETS}/{STEMS[0]}", *lines, language=language)
 
 
 def load(folder, *categories, **settings):
     return data.load(data.find("nli_coal", folder), categories, **settings)
 
 
-@pytest.fixture(scope="module")
-def folder(shared):
+@pytest.fixture
+def released(shared):
     return shared / "data" / "nli_coal"
-
-
-def assert_consistent(pair):
-    """Sentences are the frame filled, and the gender follows from set and type."""
-    assert pair.frame.replace("[Sub]", pair.occupation) == pair.premise
-    assert pair.frame.replace("[Sub]", pair.term) == pair.hypothesis
-    is_feminine = (pair.occupation_type == "female-stereo") == (pair.set == "ps")
-    expected = {"feminine" if is_feminine else "masculine"}
-    assert pair.gender in (BOTH if pair.set == "ns" else expected)
 
 
 # The size of NS, its neutral occupations, frames (of which one English and three Japanese stand
@@ -55,34 +49,27 @@ def assert_consistent(pair):
     [("en", 3420, 171, 279, 16), ("ja", 3420, 171, 277, 16), ("zh", 3320, 166, 275, 15)],
 )
 def test_the_released_sets_are_those_of_the_paper(
-    folder, language, size, neutral, frames, definitional
+    released, language, size, neutral, frames, definitional
 ):
-    pairs = load(folder, language)
+    pairs = load(released, language)
     assert [pair.id for pair in pairs] == list(range(2000 + size))
     assert Counter(pair.set for pair in pairs) == {"ps": 1000, "as": 1000, "ns": size}
     kinds = Counter({pair.occupation: pair.occupation_type for pair in pairs}.values())
     assert kinds == {"female-stereo": 13, "male-stereo": 87, "neutral": neutral}
     assert len({pair.frame for pair in pairs}) == frames
-    for pair in pairs:
-        assert_consistent(pair)
-    # NS is one gender throughout, then the same premises with the other one.
-    ns, half = pairs[2000:], size // 2
-    assert [pair.premise for pair in ns[:half]] == [pair.premise for pair in ns[half:]]
-    first = "masculine" if language == "zh" else "feminine"
-    assert {pair.gender for pair in ns[:half]} == {first}
-    assert {pair.gender for pair in ns[half:]} == BOTH - {first}
-    gone = set(pairs) - set(load(folder, language, definitional="leave_out"))
+    source = data.find("nli_coal", released)
+    kept, effects = data.read(source, [language], definitional="leave_out")
+    gone = set(pairs) - set(kept)
     assert {pair.set for pair in gone} == {"ns"}
-    effects = data.read(data.find("nli_coal", folder), [language], definitional="leave_out").effects
-    assert [effect.rows for effect in effects if effect.left_out] == [len(gone)]
-    assert len(gone) == definitional * 20
+    counts = [effect.rows for effect in effects if effect.left_out]
+    assert counts == [len(gone)] == [20 * definitional]
     if language != "ja":
-        sizes = Counter(pair.set for pair in load(folder, language, set="downsample"))
+        sizes = Counter(pair.set for pair in load(released, language, set="downsample"))
         assert sizes == {"ps": 200, "as": 200, "ns": 200}
 
 
-def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folder):
-    place = folder / "ja_v1.1"  # the folder of one language may be given itself
+def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(released):
+    place = released / "ja_v1.1"  # the folder of one language may be given itself
     repaired, kept = (load(place, anomalies=name) for name in ("repair", "keep"))
     differing = [a.id for a, b in zip(kept, repaired, strict=True) if a != b]
     wrong = [2549, 2558, 2567, 2576, 2594, 2612, 2621, 2630]
@@ -98,9 +85,8 @@ def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folde
 
 def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_path):
     sentences = {"sentence1": "the baker by a lake runs.", "sentence2": "the man by a lake runs."}
-    path = write(tmp_path, BARE, b"", BARE | sentences)
-    for stem in STEMS[1:]:
-        shutil.copyfile(path, path.with_name(f"{stem}_v9.json"))
+    for stem in STEMS:
+        write(tmp_path, f"{SETS}/{stem}", BARE, b"", BARE | sentences)
     pairs, kept = load(tmp_path), load(tmp_path, anomalies="keep")
     assert [pair.item_id for pair in pairs] == [f"en:{k}" for k in range(6)]
     words = [(pair.occupation, pair.occupation_type) for pair in pairs[::2]]
@@ -119,15 +105,53 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
     ],
 )
 def test_a_wrong_line_is_refused_with_file_and_number(tmp_path, refusal, line, error):
-    path = write(tmp_path, GOOD | {"id": 5}, b"", line)
+    path = write_sets(tmp_path, GOOD | {"id": 5}, b"", line)
     assert refusal(load, tmp_path).startswith(f"{path}, line 3{error}")
 
 
 def test_other_wrong_files_and_settings_are_refused(tmp_path, refusal):
-    path = write(tmp_path / "b", GOOD | {"id": 1000})
-    assert "2-antistereo_v9.json, line 1: id 1000 occurs" in refusal(load, tmp_path / "b")
+    path = write_sets(tmp_path / "b", GOOD | {"id": 1000})
+    assert "2-antistereo_v1.json, line 1: id 1000 occurs" in refusal(load, tmp_path / "b")
     message = refusal(load, tmp_path / "b", set="downsample")
     assert message.startswith(f"{path.parents[2]}: has no such sets (set=downsample, tokens=plain)")
-    write(tmp_path / "c", GOOD, language="zh")
+    write_sets(tmp_path / "c", GOOD, language="zh")
     message = refusal(load, tmp_path / "c", definitional="leave_out")
     assert "definitional=leave_out needs occupation-words/occup_en-zh_v*.tsv" in message
+
+
+# The audit
+
+
+def test_the_release_has_the_anomalies_that_the_specification_lists(released):
+    found = check(released)
+    odd = found[found.fault != ""]
+    counts = Counter(zip(odd.fault, odd.file.str[:2], strict=True))
+    # The tokenized Japanese file has the 16 wrong occupations too.
+    expected = table(__file__, "faults.csv").set_index("fault").astype(int)
+    others = {"gendered_frame", "occupation_in_frame", "no_full_stop"}
+    assert set(odd.fault) - others == set(expected.index)
+    for language, column in expected.items():
+        assert {fault: counts[fault, language] for fault in column.index} == column.to_dict()
+    assert found[found.kind == "count"].what.str.endswith("as the release has").all()
+
+
+def test_the_samples_and_built_sets_have_nothing_odd(tmp_path):
+    assert set(data.check(data.find("nli_coal", "samples")).kind) == {"count"}
+    build([read_pack(PACKS / "zh")], tmp_path, rates=[0.3])
+    assert set(check(tmp_path).kind) == {"count"}
+
+
+def test_odd_rows_are_named_with_their_line(tmp_path):
+    cases = table(__file__, "odd_rows.csv").astype({"line": int})
+    for name, rows in cases.groupby("file"):
+        # Line 0 is for a fault of the file; an empty cell is a field that the line has not.
+        lines = rows[rows.line > 0].drop(columns=["file", "line", "faults"]).to_dict("records")
+        fields = [{name: cell for name, cell in line.items() if cell} for line in lines]
+        write(tmp_path, name, *(line | {"id": int(line["id"])} for line in fields))
+    found = check(tmp_path)
+    found = found[found.kind != "count"]
+    faults = cases.assign(fault=cases.faults.str.split()).explode("fault").dropna(subset="fault")
+    files = "en_v1/" + faults.file + "_v1.json"
+    assert {*zip(found.file, found.row, found.fault, strict=True)} == {
+        *zip(files, faults.line, faults.fault, strict=True)
+    }

@@ -1,4 +1,4 @@
-"""A page in headless Chromium over its debugging protocol: what it shows, logs and asks for."""
+"""Open a page in headless Chromium over its debugging protocol."""
 
 import json
 import os
@@ -6,10 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,46 +14,30 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = "--headless=new --disable-gpu --no-first-run --disable-background-networking --disable-sync"
 FLAGS += " --disable-component-update --remote-debugging-port=0 --remote-allow-origins=*"
-
-
-@dataclass
-class Visit:
-    """What happened on a page."""
-
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-    value: Any = None
-    is_loaded: bool = False
-
-    def note(self, event):
-        method, parameters = event.get("method"), event.get("params", {})
-        self.is_loaded |= method == "Page.loadEventFired"
-        if method == "Network.requestWillBeSent":
-            self.requests.append(parameters["request"]["url"])
-        elif method in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            self.console.append(json.dumps(parameters))
+CONSOLE = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
 
 
 def visit(page, script, width, *, dark):
-    """Open a file, evaluate `script` in it, and return what it logged and asked for.
+    """Open a file on a light or dark screen, and evaluate `script` in it.
 
-    Args:
-        dark: as a reader's dark screen shows it.
+    Return its value, the entries of the console, and the URLs that were loaded.
     """
     if PROGRAM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     websocket = pytest.importorskip("websocket", reason="websocket-client is not installed")
-    seen, session, number = Visit(), "", 0
+    events, session, number = [], {}, 0
 
     def call(method, **parameters):
         nonlocal number
         number += 1
-        message = {"id": number, "method": method, "params": parameters}
-        line.send(json.dumps(message | ({"sessionId": session} if session else {})))
+        line.send(json.dumps({"id": number, "method": method, "params": parameters, **session}))
         while (answer := json.loads(line.recv())).get("id") != number:
-            seen.note(answer)
+            events.append(answer)
         assert "error" not in answer, answer
         return answer["result"]
+
+    def parameters_of(*methods):
+        return [event["params"] for event in events if event["method"] in methods]
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
@@ -66,7 +47,8 @@ def visit(page, script, width, *, dark):
             found = (re.search(r"ws:\S+", text) for text in browser.stderr or ())
             line = websocket.create_connection(next(filter(None, found))[0], timeout=300)
             target = call("Target.createTarget", url="about:blank")["targetId"]
-            session = call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            attached = call("Target.attachToTarget", targetId=target, flatten=True)
+            session["sessionId"] = attached["sessionId"]
             for domain in ("Page", "Runtime", "Log", "Network"):
                 call(f"{domain}.enable")
             # A window has a least width; a screen that is made believe has none.
@@ -75,21 +57,20 @@ def visit(page, script, width, *, dark):
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
             call("Page.navigate", url=page.resolve().as_uri())
-            while not seen.is_loaded:
-                seen.note(json.loads(line.recv()))
+            while not parameters_of("Page.loadEventFired"):
+                events.append(json.loads(line.recv()))
             how = {"returnByValue": True, "awaitPromise": True}
             answer = call("Runtime.evaluate", expression=script, **how)
             assert "exceptionDetails" not in answer, answer
-            seen.value = answer["result"].get("value")
-            return seen
         finally:
             browser.kill()
             browser.wait()
+    requests = parameters_of("Network.requestWillBeSent")
+    urls = [request["request"]["url"] for request in requests]
+    return answer["result"]["value"], parameters_of(*CONSOLE), urls
 
 
 def axe():
-    """Return the script of axe-core, which looks for what shuts readers out; skip without it."""
-    found = find_spec("axe_core_python")
-    if found is None or found.origin is None:
-        pytest.skip("axe-core is not installed (pip install axe-core-python)")
-    return (Path(found.origin).parent / "axe.min.js").read_text("utf-8")
+    """Return the script of axe-core, which finds barriers for readers."""
+    package = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+    return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
