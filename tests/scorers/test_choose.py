@@ -4,13 +4,12 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-import yaml
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.cases import cases
+from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import CODE, characters, codes, merging, reference, save
 
 PROMPTS = [("is he a doctor?",), ("他是护士？答案：",), ("x",), ("who?", "she.", "is she?")]
@@ -96,12 +95,12 @@ def next_token(scorer, before, tokens):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@cases(__file__, "spellings.csv")
+@pytest.mark.parametrize("case", json_lines(__file__, "spellings.jsonl"))
 def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(tmp_path, masked, case):
-    merges = [tuple(pair) for pair in yaml.safe_load(case["merges"]) or []]
+    merges = [tuple(pair) for pair in case["merges"]]
     scorer = model(tmp_path, coder(case["pieces"], merges), masked)
     before = "who?[MASK]" if masked else "who?\n"
-    expected = [next_token(scorer, before, row) for row in yaml.safe_load(case["spellings"])]
+    expected = [next_token(scorer, before, row) for row in case["spellings"]]
     values = scorer.choose(["who?"], ANSWERS)[0]
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert np.exp(values).sum() < 1

@@ -6,16 +6,15 @@ from collections import Counter
 import pytest
 import torch
 import transformers
-import yaml
 from scipy.stats import chisquare
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.cases import cases
+from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import BERT, CODE, LETTERS, SPECIAL, characters, save
 from tests.scorers.test_logprobs import MODELS
 
-FAMILIES = MODELS.replies[MODELS.replies != ""]
+FAMILIES = {name: row["replies"] for name, row in MODELS.items() if row["replies"]}
 QUESTIONS = [
     "the doctor is here. who is it?",
     "the doctor is here. who?",
@@ -32,8 +31,8 @@ STEPS = 14
 
 def saved(folder, name="llama", sampling=None, chat=True, **entries):
     """Save a model; `entries` are of its generation_config.json."""
-    network, shape = MODELS.loc[name, ["network", "shape"]]
-    save(folder, network, characters("[CLS] $A", chat=chat), sampling, **shape)
+    row, coder = MODELS[name], characters("[CLS] $A", chat=chat)
+    save(folder, row["network"], coder, sampling, **row["shape"])
     if entries:
         path = folder / "generation_config.json"
         path.write_text(json.dumps({"eos_token_id": 3, "pad_token_id": 0, **entries}))
@@ -68,7 +67,7 @@ def expected_replies(scorer, **options):
     return replies
 
 
-@pytest.mark.parametrize("name", FAMILIES.index)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_greedy_replies_are_the_models_own(tmp_path, name):
     model = saved(tmp_path, name)
     scorer = load(model, batch_tokens=1)
@@ -82,7 +81,7 @@ def test_greedy_replies_are_the_models_own(tmp_path, name):
         assert tested.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
 
 
-@pytest.mark.parametrize("name", FAMILIES.index)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(tmp_path, name):
     model, texts, tallies = saved(tmp_path, name), [], []
     for trees in (True, False):
@@ -210,12 +209,11 @@ def test_penalties_are_those_of_each_prompt_alone(tmp_path, entries):
     assert scorer.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
 
 
-@cases(__file__, "entries.csv")
+@pytest.mark.parametrize("case", json_lines(__file__, "entries.jsonl"))
 def test_entries_that_are_not_followed_change_no_reply_and_are_recorded(tmp_path, greedy, case):
-    entries = yaml.safe_load(case["entries"])
-    scorer = load(saved(tmp_path, **entries))
+    scorer = load(saved(tmp_path, **case["entries"]))
     ignored = scorer.describe().get("generation_config_ignored", [])
-    assert ignored == (sorted(entries) if case["ignored"] == "yes" else [])
+    assert ignored == (sorted(case["entries"]) if case["ignored"] else [])
     assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
 
 

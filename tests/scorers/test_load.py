@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -15,7 +14,7 @@ from bench import run, train
 from bench.report import study, study_runs
 from bench.scorers import Loaded, check, load
 from bench.scorers.local import hub
-from tests.helpers.cases import cases
+from tests.helpers.cases import cases, json_lines
 from tests.helpers.checkpoints import BERT, amend, characters, save, save_gguf
 
 
@@ -58,7 +57,7 @@ def test_gguf(tmp_path, capsys, refusal):
     assert scorer.tokenizer.decode(scorer.tokenizer(text)["input_ids"]) == text
 
 
-@cases(__file__, "broken.csv")
+@cases(__file__, "broken_folders.csv")
 def test_a_broken_folder_is_refused(model, refusal, case):
     path = model / case["name"]
     path.write_text(case["content"])
@@ -156,11 +155,11 @@ def test_code_that_comes_with_a_model_does_not_run(model, refusal, monkeypatch, 
     assert ran.exists(), "the plant works"
 
 
-@cases(__file__, "refusals.csv")
+@pytest.mark.parametrize("case", json_lines(__file__, "refused_models.jsonl"))
 def test_a_wrong_model_or_option_is_refused(llama, refusal, case):
-    model, options = case["model"].replace("LLAMA", str(llama)), yaml.safe_load(case["options"])
+    model, options = case["model"].replace("LLAMA", str(llama)), case["options"]
     for call in (load,) if options else (load, check):
-        assert case["message"] in refusal(call, model, **options or {}).replace(str(llama), "LLAMA")
+        assert case["message"] in refusal(call, model, **options).replace(str(llama), "LLAMA")
 
 
 STUDY = """

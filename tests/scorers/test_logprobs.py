@@ -7,28 +7,26 @@ import numpy as np
 import pytest
 import torch
 import transformers
-import yaml
 
 from bench.scorers import load
 from bench.scorers.local import logprobs
 from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
-from tests.helpers.cases import table
+from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import SHAPE, characters, merging, reference, save
 
 VOCABULARY = 61
 # Whether an architecture can be computed by blocks, and by trees at all; whether its logits are the
 # product of the last hidden state and the output matrix; and whether beginnings of prompts are
 # shared for its replies (empty if replies need no test).
-MODELS = table(__file__, "causal.csv").set_index("name")
-MODELS["shape"] = MODELS["shape"].map(yaml.safe_load)
+MODELS = {row["name"]: row for row in json_lines(__file__, "causal.jsonl")}
 
 
 def network(name):
-    kind = getattr(transformers, MODELS.network[name])
+    kind = getattr(transformers, MODELS[name]["network"])
     torch.manual_seed(3)
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    shape = SHAPE | special | MODELS["shape"][name]
+    shape = SHAPE | special | MODELS[name]["shape"]
     built = kind(kind.config_class(vocab_size=VOCABULARY, **shape)).eval()
     with torch.no_grad():  # some configurations have no range of the initial weights
         for weight in built.parameters():
@@ -59,7 +57,7 @@ def check(tested, sequences):
         np.testing.assert_allclose(values, reference(tested.network, ids), atol=2e-5)
 
 
-@pytest.mark.parametrize("name", MODELS.index)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_architecture_gives_the_reference(name, monkeypatch):
     monkeypatch.setattr(logprobs, "CPU_VOCABULARY", 7)
     model = network(name)
@@ -67,8 +65,7 @@ def test_every_architecture_gives_the_reference(name, monkeypatch):
     tested = reader(model)
     monkeypatch.setattr("bench.scorers.local.prefix_tree.BLOCK", 5)
     can = [tested._by_block, tested._trees, tested._separable]
-    columns = ["by_block", "trees", "separable"]
-    assert can == [cell == "yes" for cell in MODELS.loc[name, columns]]
+    assert can == [MODELS[name][column] for column in ("by_block", "trees", "separable")]
     check(tested, texts())
     different = len({tuple(ids[:k]) for ids in texts() for k in range(1, len(ids) + 1)})
     assert tested.tally.asked == sum(len(ids) for ids in texts() if len(ids) > 1)

@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.base import Answer, checked
 from bench.scorers.simulated import Simulated
 from tests.helpers.answering import request
-from tests.helpers.cases import cases
+from tests.helpers.cases import cases, json_lines
 from tests.helpers.checkpoints import BERT, CODE, characters, save
 
 
@@ -67,11 +66,10 @@ def test_a_plug_ins_numbers_are_checked_too(own_folder, monkeypatch):
 
 # `more` tokens are read besides those of the text: special ones, a line break, the reply, and all
 # but the last of an option's tokens.
-@cases(__file__, "too_long.csv")
+@pytest.mark.parametrize("case", json_lines(__file__, "too_long.jsonl"))
 def test_a_long_text_is_an_error_and_the_others_are_answered(tmp_path, refusal, case):
-    request_type, name, longest = case["request_type"], case["name"], 16 - int(case["more"])
-    shape = yaml.safe_load(case["shape"])
-    scorer = load(str(save(tmp_path, case["network"], characters(BERT), **shape)))
+    request_type, name, longest = case["request_type"], case["name"], 16 - case["more"]
+    scorer = load(str(save(tmp_path, case["network"], characters(BERT), **case["shape"])))
     options = {"options": ("A", "不是"), "max_new_tokens": 4, "hypothesis": "b"}
     sizes = (1, longest + 1, longest, longest + 4)
     requests = [request("a" * size, "r", request_type, **options) for size in sizes]

@@ -1,6 +1,6 @@
 """Tokens are those that a model was trained on, and scores those of transformers.
 
-Each row of `families.csv` is an architecture with a form of tokenizer: special tokens around a
+Each row of `families.jsonl` is an architecture with a form of tokenizer: special tokens around a
 text, the class that tokenizer_config.json declares, the text before and after a prompt in the chat
 template (without one, a prompt ends in a line break), and the special tokens that are named. The
 reference uses transformers and tokenizers without our code: one text, one forward pass, float64.
@@ -11,7 +11,6 @@ import json
 import numpy as np
 import pytest
 import torch
-import yaml
 from tokenizers import (
     Regex,
     Tokenizer,
@@ -25,10 +24,10 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
-from tests.helpers.cases import table
+from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import amend, reference, save, save_gguf
 
-FAMILIES = table(__file__, "families.csv").set_index("name")
+FAMILIES = {row["name"]: row for row in json_lines(__file__, "families.jsonl")}
 NAMES = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}
 NAMES |= {"cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 SPECIAL = [*NAMES.values(), "[gMASK]", "<sop>"]
@@ -120,23 +119,24 @@ TOKENIZERS = {make.__name__: make for make in TOKENIZERS}
 
 def save_family(name, folder):
     """Save a model; return its name and the tokenizer that it was trained with."""
-    row = FAMILIES.loc[name]
-    core = TOKENIZERS[row.tokenizer]()
-    if row.around:
+    row = FAMILIES[name]
+    core = TOKENIZERS[row["tokenizer"]]()
+    if row["around"]:
         ids = [(name, core.token_to_id(name)) for name in SPECIAL]
-        core.post_processor = processors.TemplateProcessing(single=row.around, special_tokens=ids)
-    if row.tokenizer == "gguf_bytes":
+        core.post_processor = processors.TemplateProcessing(
+            single=row["around"], special_tokens=ids
+        )
+    if row["tokenizer"] == "gguf_bytes":
         return str(save_gguf(folder / "model.gguf", "smollm", GGUF_MERGES)), core
-    roles = (row.special or "bos eos unk pad").split()
-    special = {f"{role}_token": NAMES[role] for role in roles}
+    special = {f"{role}_token": NAMES[role] for role in row["special"]}
     coder = PreTrainedTokenizerFast(tokenizer_object=core, **special)
-    if row.turn:
-        before, after = map(json.dumps, json.loads(row.turn))
+    if row["turn"]:
+        before, after = map(json.dumps, row["turn"])
         content = f"{{{{ {before} + message['content'] + {after} }}}}"
         coder.chat_template = "{% for message in messages %}" + content + "{% endfor %}"
-    save(folder, row.network, coder, **yaml.safe_load(row["shape"] or "{}"))
-    if row.declared:
-        amend(folder / "tokenizer_config.json", tokenizer_class=row.declared)
+    save(folder, row["network"], coder, **row["shape"])
+    if row["declared"]:
+        amend(folder / "tokenizer_config.json", tokenizer_class=row["declared"])
     return str(folder), core
 
 
@@ -144,10 +144,9 @@ class Reference:
     """The scores of a model by transformers, one text at a time."""
 
     def __init__(self, name, network, core):
-        row = FAMILIES.loc[name]
-        self.turn = json.loads(row.turn or "[]")
-        self.network, self.core = network, core
-        self.mask = core.token_to_id("[MASK]") if "Masked" in row.network else None
+        row, self.network, self.core = FAMILIES[name], network, core
+        self.turn = row["turn"]
+        self.mask = core.token_to_id("[MASK]") if "Masked" in row["network"] else None
         # The special tokens behind a text.
         coded = core.encode("a")
         last = max(k for k, special in enumerate(coded.special_tokens_mask) if not special)
@@ -186,7 +185,7 @@ class Reference:
         return ids[: len(ids) - len(self.end)]
 
 
-@pytest.mark.parametrize("name", FAMILIES.index)
+@pytest.mark.parametrize("name", FAMILIES)
 @torch.inference_mode()
 def test_scores_are_those_of_transformers_for_one_text_at_a_time(tmp_path, name):
     model, core = save_family(name, tmp_path)
