@@ -68,24 +68,10 @@ def test_a_broken_folder_is_refused(model, refusal, case):
     assert case["message"] in error
 
 
-# Entries of the configurations of all architectures below; each takes its own.
-OTHER_SHAPES = {"d_model": 32, "n_layer": 1, "n_head": 4, "d_inner": 64, "emb_dim": 32}
-OTHER_SHAPES |= {"encoder_layers": 1, "decoder_layers": 1, "num_layers": 1, "num_heads": 4}
-OTHER_SHAPES |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "d_kv": 8, "d_ff": 64}
-OTHER_SHAPES |= {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
-
-
-ENCODER_DECODERS = [f"{name}ForConditionalGeneration" for name in ("Bart", "Pegasus", "T5")]
-BOTH_SIDED = ["BertLMHeadModel", "RobertaForCausalLM", "XLNetLMHeadModel", "XLMWithLMHeadModel"]
-
-
-@pytest.mark.parametrize("kind", [*ENCODER_DECODERS, *BOTH_SIDED])
-def test_a_model_with_an_encoder_or_that_sees_the_words_ahead_is_not_causal(
-    tmp_path, refusal, kind
-):
-    save(tmp_path, kind, characters(), **OTHER_SHAPES)
-    says = "an encoder-decoder" if kind in ENCODER_DECODERS else "no causal language model"
-    assert f"is {says}" in refusal(load, str(tmp_path))
+@pytest.mark.parametrize("case", json_lines(__file__, "not_causal.jsonl"))
+def test_a_model_with_an_encoder_or_that_sees_the_words_ahead_is_refused(tmp_path, refusal, case):
+    save(tmp_path, case["network"], characters(), **case["shape"])
+    assert case["says"] in refusal(load, str(tmp_path))
 
 
 def quantize(folder, method):
