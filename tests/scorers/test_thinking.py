@@ -1,5 +1,6 @@
 """Chat templates, and thoughts of local models: their ends, their limits, and no answer."""
 
+import tomllib
 from datetime import date
 from itertools import dropwhile
 from pathlib import Path
@@ -14,25 +15,10 @@ from bench import run
 from bench.scorers import load
 from bench.scorers.local import chat_template
 from tests.helpers.answering import request
-from tests.helpers.cases import table
-from tests.helpers.checkpoints import CHAT, characters, merging, save
+from tests.helpers.cases import json_lines, table
+from tests.helpers.checkpoints import characters, merging, save
 
-PLAIN = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
-PLAIN += "<|assistant|>"
-THOUGHT, SHUT = "{{ '<think>\n' }}", "{{ '<think>\n\n</think>\n\n' }}"
-OPENING = PLAIN + THOUGHT
-SWITCHED = PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
-SWITCHED += SHUT + "{% else %}" + THOUGHT + "{% endif %}"
-NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN
-STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
-PARTS = (
-    "{% for m in messages %}{{ m['role'] }}: {% for part in m['content'] %}"
-    "{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %} {% endfor %}"
-)
-DATED = (
-    "{% for m in messages %}{{ m['role'] }} {{ strftime_now('%d %b %Y, %-d. %A') }}: "
-    "{{ m['content'] }} {% endfor %}"
-)
+TEMPLATES = tomllib.loads(Path(__file__).with_name("templates.toml").read_text("utf-8"))
 CLOSED = "<think>\n\n</think>\n\n"
 TAGS = ("<think>", "</think>")
 CHANNELS = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>")
@@ -42,7 +28,7 @@ def saved(folder, template, tags=TAGS, special=False, coder=None, **options):
     """A small random Llama with tags of thoughts among its tokens, special ones if `special`."""
     coder = coder or characters("[CLS] $A")
     coder.add_tokens(list(tags), special_tokens=special)
-    coder.chat_template = template
+    coder.chat_template = TEMPLATES[template]
     return str(save(folder, "LlamaForCausalLM", coder, **options))
 
 
@@ -73,11 +59,9 @@ def answers(scorer, replies, **given):
 
 
 MODELS = {
-    "opening": {"template": OPENING},
-    "plain": {"template": PLAIN},
-    "special": {"template": OPENING, "special": True},
-    "bytes": {"template": OPENING, "tags": ()},
-    "channels": {"template": PLAIN, "tags": CHANNELS, "special": True},
+    "special": {"template": "opening", "special": True},
+    "bytes": {"template": "opening", "tags": ()},
+    "channels": {"template": "plain", "tags": CHANNELS, "special": True},
 }
 # The text that a model writes, the part that is kept, the end of its error, and whether it was cut
 # off. E is the token for the end. A model that does not think gets no more room.
@@ -88,7 +72,8 @@ THOUGHTS = [*table(__file__, "thoughts.csv").groupby(["template", "thinking", "l
 def test_thought_and_answer_have_their_limits(tmp_path, key, cases):
     name, thinking, limit = key[0], key[1], int(key[2])
     generation = {"thinking_tokens": int(thinking)} if thinking else {}
-    model = saved(tmp_path, **MODELS[name], coder=merging() if name == "bytes" else None)
+    options = MODELS.get(name, {"template": name})
+    model = saved(tmp_path, **options, coder=merging() if name == "bytes" else None)
     scorer = load(model, generation=generation, batch_tokens=30)
     replies = {f"q{k}": text.replace("E", "[SEP]") for k, text in enumerate(cases.written)}
     together = answers(scorer, replies, max_new_tokens=limit)
@@ -101,15 +86,15 @@ def test_thought_and_answer_have_their_limits(tmp_path, key, cases):
 
 
 def test_a_reply_that_is_complete_ends_but_not_inside_a_thought(tmp_path):
-    scorer = load(saved(tmp_path, OPENING))
+    scorer = load(saved(tmp_path, "opening"))
     until = lambda text: "\n" in text.partition("</think>")[2]  # noqa: E731
     new = answers(scorer, {"q": "7\nab</think>8\ncdefg[SEP]"}, max_new_tokens=9, until=until)
     assert new == [("7\nab</think>8\n", "", False)]
 
 
 def test_letters_are_read_behind_the_closed_thought(tmp_path):
-    opening = load(saved(tmp_path / "opening", OPENING))
-    shut = load(saved(tmp_path / "shut", PLAIN + SHUT))
+    opening = load(saved(tmp_path / "opening", "opening"))
+    shut = load(saved(tmp_path / "shut", "shut"))
     questions = ["the doctor?", ("the nurse", "no", "who?"), "<think>"]
     choices = [scorer.choose(questions, ["A", "B"]) for scorer in (opening, shut)]
     assert np.array_equal(*choices)
@@ -123,11 +108,11 @@ OFF = {"thinking_tokens": 0}
 @pytest.mark.parametrize(
     ("template", "generation", "prompt", "shown"),
     [
-        (PLAIN, OFF, "who?", "<|user|>who?<|assistant|>"),
-        (OPENING, OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
-        (SWITCHED, OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
-        (STYLE, {"template_arguments": {"style": "I"}}, "who?", "<|user|>who?<|assistant|>I[CLS]"),
-        (PARTS, {}, ("a", "b", "c"), "user: a assistant: b user: c "),
+        ("plain", OFF, "who?", "<|user|>who?<|assistant|>"),
+        ("opening", OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
+        ("switched", OFF, "who?", f"<|user|>who?<|assistant|>{CLOSED}"),
+        ("style", {"template_arguments": {"style": "I"}}, "?", "<|user|>?<|assistant|>I[CLS]"),
+        ("parts", {}, ("a", "b", "c"), "user: a assistant: b user: c "),
     ],
 )
 def test_a_template_is_filled_with_its_options(tmp_path, template, generation, prompt, shown):
@@ -138,19 +123,19 @@ def test_a_template_is_filled_with_its_options(tmp_path, template, generation, p
 @pytest.mark.parametrize(
     ("template", "thoughts"),
     [
-        (PLAIN, "no switch"),
-        (OPENING, "closed at once"),
-        (SWITCHED, "off (enable_thinking is false)"),
+        ("plain", "no switch"),
+        ("opening", "closed at once"),
+        ("switched", "off (enable_thinking is false)"),
     ],
 )
 def test_a_run_records_how_thinking_is_switched_off(tmp_path, capsys, template, thoughts):
     scorer = load(saved(tmp_path, template), generation=OFF)
     assert thoughts in scorer.describe()["thoughts"]
-    assert ("has no switch" in capsys.readouterr().err) is (template != SWITCHED)
+    assert ("has no switch" in capsys.readouterr().err) is (template != "switched")
 
 
 def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
-    folder = saved(tmp_path, PLAIN)
+    folder = saved(tmp_path, "plain")
     scorer = load(folder)
     questions = [f"who? {k}" for k in range(40)]
     asked = [request(text, request_type="choose", options=("A", "B")) for text in questions]
@@ -171,7 +156,7 @@ def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
 
 def test_a_system_message_is_first_and_only_text(tmp_path):
     system = "be <|user|> brief"
-    scorer = load(saved(tmp_path, CHAT), generation={"system": system})
+    scorer = load(saved(tmp_path, "chat"), generation={"system": system})
     coder, chat = scorer.tokenizer, scorer.chat
     (ids,) = chat.encode([chat.render("who?")])
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
@@ -179,34 +164,18 @@ def test_a_system_message_is_first_and_only_text(tmp_path):
     assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
 
 
-ENDLESS = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
-ROLES = "{% for m in messages %}{{ m['role'] }}{% endfor %}"
-
-
-@pytest.mark.parametrize(
-    ("template", "generation", "says"),
-    [
-        (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
-        (STYLE, {"template_arguments": {"tone": "curt"}}, "takes no such argument"),
-        (STYLE, {"template_arguments": {"user": "x"}}, "takes no such argument"),
-        (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
-        ("hello", {}, "leaves out the question"),
-        (ROLES, {}, "leaves out the question"),
-        (ENDLESS, {}, "longer than 0.2 seconds"),
-    ],
-)
-def test_an_impossible_template_or_option_of_it_is_refused(
-    tmp_path, refusal, monkeypatch, template, generation, says
-):
+@pytest.mark.parametrize("case", json_lines(__file__, "refused_templates.jsonl"))
+def test_an_impossible_template_or_option_of_it_is_refused(tmp_path, refusal, monkeypatch, case):
     monkeypatch.setattr(chat_template, "SECONDS", 0.2)
-    folder = saved(tmp_path, template)
-    assert says in refusal(load, folder, generation=generation).replace(folder, "M")
+    folder = saved(tmp_path, case["template"])
+    message = refusal(load, folder, generation=case["generation"])
+    assert case["says"] in message.replace(folder, "M")
 
 
 def test_cut_thoughts_are_never_read(own_folder):
     given = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 12}
     sampling = {"temperature": 1.5, "top_k": 0}
-    warm = saved(own_folder / "opens", OPENING, sampling=sampling)
+    warm = saved(own_folder / "opens", "opening", sampling=sampling)
     done = run.evaluate("cbbq", warm, max_new_tokens=8, out="o", **given)
     rows = done.records
     cut = int(rows.cut.sum())
@@ -229,7 +198,7 @@ class Later(date):
 
 def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypatch):
     options = {"categories": ["gender"], "limit": 4, "read": "letters"}
-    folder = saved(own_folder / "model", DATED)
+    folder = saved(own_folder / "model", "dated")
     first = run.evaluate("cbbq", folder, out="first", **options)
     records = first.records.drop(columns="seconds")
     Path("first/records/answers.parquet").unlink()
