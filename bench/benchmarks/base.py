@@ -147,11 +147,6 @@ def read_metadata(
     )
 
 
-def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting]:
-    """Describe the settings of a loader by their allowed values, the defaults first."""
-    return {name: Setting(values, of_data=True) for name, values in allowed.items()}
-
-
 @dataclass(frozen=True)
 class Task:
     """A task of a benchmark.
@@ -269,9 +264,11 @@ class Benchmark(ABC):
         """Return the texts that people wrote, without copies that are generated from them."""
         return []
 
-    def check(self, folder: Path, **settings: str) -> "pd.DataFrame | None":
-        """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
-        return None
+    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
+        """List odd rows (see `bench.data.audit.to_table`); by default, nothing looks for them."""
+        from bench.data.audit import to_table
+
+        return to_table([])
 
     # Requests
 
@@ -322,10 +319,11 @@ def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> 
     The last two are imported when they are needed, because they need pandas.
     """
     package = items.__name__.rpartition(".")[0]
+    of_loader = {name: Setting(values, of_data=True) for name, values in items.SETTINGS.items()}
 
     class OfModules(Benchmark):
         tasks = questions.TASKS
-        settings = loader_settings(items.SETTINGS) | getattr(questions, "SETTINGS", {})
+        settings = of_loader | getattr(questions, "SETTINGS", {})
         files = staticmethod(items.files)
         load = staticmethod(items.load)
         texts = staticmethod(items.texts)
@@ -349,9 +347,8 @@ def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> 
             preset: str,
             common: Sequence[str] = (),
         ) -> "Scoring":
-            more = [common] if common else []
             scores = import_module(f"{package}.scores")
-            scoring: Scoring = scores.scoring(records, items, preset, *more)
+            scoring: Scoring = scores.scoring(records, items, preset, common)
             return scoring
 
     OfModules.metadata = metadata

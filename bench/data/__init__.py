@@ -225,10 +225,7 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
         0  age.csv  is a label that no other row has  '学习能力'
         1  age.csv  is a label that no other row has  '健康医疗'
     """
-    from bench.data import audit
-
-    findings = get(source.benchmark).check(source.folder, **settings)
-    return audit.to_table([]) if findings is None else findings
+    return get(source.benchmark).check(source.folder, **settings)
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":

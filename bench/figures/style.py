@@ -103,7 +103,12 @@ def set_title(fig: Figure, text: str) -> None:
 
 
 def label(benchmark: str, category: str) -> str:
-    """Name a category in English, with its name in the language of its data in brackets."""
+    """Name a category in English, with its name in the language of its data in brackets.
+
+    Examples:
+        >>> label("cbbq", "age")
+        'age (年龄)'
+    """
     native, english = dataset.category_name(benchmark, category)
     return f"{english} ({native})" if native and can_show(native) else english
 

@@ -527,7 +527,14 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; raise `BadInput` for different ones of a name."""
+    """Join the items of several runs, each once; raise `BadInput` for different ones of a name.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> len(all_items([run]))
+        280
+    """
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     items = runs[0].items

@@ -133,7 +133,11 @@ def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def check(model: str, elsewhere: bool = False) -> None:
-    """Refuse an unknown MODEL before loading it; `elsewhere`: only workers have its files."""
+    """Refuse an unknown MODEL before loading it; `elsewhere`: only workers have its files.
+
+    Examples:
+        >>> check("simulated:bias=0.7")
+    """
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
     if kind or not elsewhere:
@@ -141,17 +145,32 @@ def check(model: str, elsewhere: bool = False) -> None:
 
 
 def content(model: str) -> str | None:
-    """Hash the files of `model`; None if they are not on this machine."""
+    """Hash the files of `model`; None if they are not on this machine.
+
+    Examples:
+        >>> content("openai:gpt@https://example.org/v1") is None
+        True
+    """
     return backend_of(model).content(split_kind(model)[1])
 
 
 def writes_replies(model: str) -> bool:
-    """Return whether a model follows options of generation; files and formulas do not."""
+    """Return whether a model follows options of generation; files and formulas do not.
+
+    Examples:
+        >>> writes_replies("tiny:s"), writes_replies("simulated:bias=0.7")
+        (True, False)
+    """
     return backend_of(model).writes_replies(split_kind(model)[1])
 
 
 def backend_of(model: str) -> type[Backend]:
-    """Return the class of a model's kind."""
+    """Return the class of a model's kind.
+
+    Examples:
+        >>> backend_of("simulated:bias=0.7").__name__
+        'Simulated'
+    """
     kind, _ = split_kind(model)
     if kind in BACKENDS:  # reading entry points would take time
         known: type[Backend] = resolve_name(BACKENDS[kind])

@@ -198,7 +198,13 @@ class Model(Backend):
         raise NotImplementedError
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the log-probability of each option as the next answer: float64 [n, k]."""
+        """Return the log-probability of each option as the next answer: float64 [n, k].
+
+        Examples:
+            >>> import bench
+            >>> bench.load("tiny:s").choose(["The sky is"], ["A", "B", "C"]).shape
+            (1, 3)
+        """
         raise NotImplementedError
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:

@@ -218,7 +218,12 @@ def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":
 
 
 def notes(texts: Iterable[str]) -> None:
-    """Show notes in one notice, to read before the first number."""
+    """Show notes in one notice, to read before the first number.
+
+    Examples:
+        >>> notes(["The samples are too small to compare models."])
+        <IPython.core.display.HTML object>
+    """
     if every := list(texts):
         display(HTML(_html("notice", " ".join(filter(None, every)))))
 

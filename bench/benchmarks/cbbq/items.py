@@ -210,9 +210,13 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     Ambiguous questions come first, and negative templates before non-negative ones. A question has
     the number (`example_id`) of the released expansion, also if questions before it are excluded.
     """
-    questions, effects = _load(folder, categories, settings)
-    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
-    return Loaded(questions, counts)
+    paths = files(folder)
+    chosen = tuple((category, tuple(paths[category])) for category in categories)
+    files_read = {path for _category, own in chosen for path in own}
+    manifest = dataset.home(folder) / dataset.MANIFEST
+    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
+    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
+    return _read(chosen, tuple(with_defaults(SETTINGS, settings).items()), known)
 
 
 def read_templates(
@@ -227,26 +231,13 @@ def read_templates(
     return read
 
 
-def _load(
-    folder: Path, categories: Sequence[str], given: Mapping[str, str]
-) -> tuple[list[Question], Effects]:
-    settings, paths = with_defaults(SETTINGS, given), files(folder)
-    chosen = tuple((category, tuple(paths[category])) for category in categories)
-    files_read = {path for _category, own in chosen for path in own}
-    manifest = dataset.home(folder) / dataset.MANIFEST
-    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
-    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
-    questions, effects = _read(chosen, tuple(settings.items()), known)
-    return list(questions), effects
-
-
 # The plan of a run and its notebook need the same questions many times.
 @lru_cache(maxsize=1)
 def _read(
     paths: tuple[tuple[str, tuple[Path, ...]], ...],
     given: tuple[tuple[str, str], ...],
     states: tuple[tuple[int, int], ...],
-) -> tuple[list[Question], Effects]:
+) -> Loaded:
     """Read the questions of some categories; `states` differ for an edited file."""
     settings, questions = dict(given), list[Question]()
     effects: Effects = Counter()
@@ -258,7 +249,8 @@ def _read(
                 expanded = [path for path in own if path.parent.name == condition]
                 audited = list(from_instances(expanded, category, condition))
             questions += _apply(settings, audited, effects)
-    return questions, effects
+    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    return Loaded(questions, counts)
 
 
 def _apply(
@@ -266,9 +258,8 @@ def _apply(
 ) -> Iterator[Question]:
     """Yield the questions of a category and condition under the settings, and count the effects."""
     labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    if len({question.label_column for question, _ in audited}) > 1:
-        for question, _ in audited:
-            labels_of[question.text].add(question.label_column)
+    for question, _ in audited:
+        labels_of[question.text].add(question.label_column)
     by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
     sources = ("column", "file's name") if by_column else ("file's name", "column")
     polarity_effect = (
@@ -278,7 +269,7 @@ def _apply(
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
         # If the same question has two labels, one of these has to be wrong.
-        if labels_of and not reason and len(labels_of[question.text]) > 1:
+        if not reason and len(labels_of[question.text]) > 1:
             question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
         trusted = question.label
         polarity = question.polarity_column if by_column else question.polarity
@@ -327,16 +318,10 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
         label, reason = checks[name][texts.swapped]
         question = Question(
             **shared[name],
-            example_id=texts.example_id,
-            context=texts.context,
-            ans0=texts.ans0,
-            ans1=texts.ans1,
+            **texts._asdict(),
             label=label,
             label_audited=label,
             target_name=texts.name2 if slots[name] else texts.name1,
-            name1=texts.name1,
-            name2=texts.name2,
-            swapped=texts.swapped,
         )
         yield question, reason
 

@@ -24,6 +24,7 @@ from bench.tasks.replies import final, plain
 from bench.tasks.request import AnswerMode, Key, Request, Setting
 
 LETTERS = "ABC"
+TITLES = ("nothing tells who did what", "facts go against the stereotype")
 TASKS = {
     name: Task(
         title,
@@ -33,10 +34,7 @@ TASKS = {
         judge_if={"explanation": "yes"},
         choices=LETTERS,
     )
-    for name, title in (
-        ("ambiguous", "nothing tells who did what"),
-        ("disambiguous", "facts go against the stereotype"),
-    )
+    for name, title in zip(CONDITIONS, TITLES, strict=True)
 }
 # The paper's prompt settings: the question, with an instruction to be unbiased, and with a thought.
 PROMPTING = ("Q", "Q+IF", "Q+IF+CoT")
@@ -100,8 +98,6 @@ SCRIPTS = {
     "moss": Script(256, first_line=True),
     "bloomz": Script(128, first_line=True),
 }
-
-assert tuple(TASKS) == CONDITIONS
 
 
 def reply_limit(prompt_version: str) -> int | None:
@@ -290,11 +286,11 @@ def _templates(prompts: PromptSet, task: str, prompting: str, explained: bool) -
     Raises:
         BadInput: the prompt set has no prompt for these settings.
     """
-    chosen = prompts.tables.get(prompts.variant) or prompts.tables.get(f"{prompts.variant}-{task}")
-    if isinstance(chosen, Mapping) and "prompt" in chosen and prompts.variant not in PROMPTING:
+    names = (prompts.variant, f"{prompts.variant}-{task}")
+    name = next((name for name in names if "prompt" in prompts.tables.get(name, ())), "")
+    if name and prompts.variant not in PROMPTING:
         # One of a list of prompt sets, such as the released ones, each with one prompt setting.
-        name = prompts.variant if prompts.variant in prompts.tables else f"{prompts.variant}-{task}"
-        asks = PROMPTING[bool(chosen.get("unbiased_instruction"))]
+        asks = PROMPTING[bool(prompts.tables[name].get("unbiased_instruction"))]
         if explained or prompting not in ("Q", asks):
             more = " with an explanation" if explained else ""
             raise BadInput(

@@ -206,9 +206,7 @@ def categories(path: Path) -> tuple[str, ...]:
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
-        for column, allowed in zip(
-            (PLACE[1], "question_polarity"), (CONDITIONS, FILES), strict=True
-        ):
+        for column, allowed in ((PLACE[1], CONDITIONS), ("question_polarity", FILES)):
             if row[column] not in allowed:
                 raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
         present[category, condition].add(row["question_polarity"])

@@ -63,10 +63,7 @@ BOUNDED = ("score", "score_common")
 
 
 def scoring(
-    records: pd.DataFrame,
-    items: pd.DataFrame,
-    preset: str,
-    common: Sequence[str] = COMMON,
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
 ) -> "McbeScoring":
     """Prepare the scores of a run.
 
@@ -75,7 +72,7 @@ def scoring(
     `paper` has the paper's decay and weights, and the mean of the repeats' scores.
 
     Args:
-        common: the tasks of `score_common`.
+        common: the tasks of `score_common`; default: `COMMON`.
     """
     known = values(records, items, preset)
     return McbeScoring(known, records, items, preset, common)
@@ -99,10 +96,10 @@ class McbeScoring(Scoring):
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
-        common: Sequence[str] = COMMON,
+        common: Sequence[str] = (),
     ) -> None:
         self.known, self.records, self.items = known, records, items
-        self.common, terms = tuple(common), known.terms
+        self.common, terms = tuple(common or COMMON), known.terms
         part = terms.category + "|" + terms.task
         rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
         columns = [str(name) for name in terms if name not in KEYS]

@@ -138,8 +138,10 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScoring":
-    """Prepare the scores of a run; presets agree, as CoAL has no quirk."""
+def scoring(
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
+) -> "NliScoring":
+    """Prepare the scores of a run; presets agree, as CoAL has no quirk, and tasks have no mean."""
     rows = answers(records, items)
     return NliScoring(
         rows,

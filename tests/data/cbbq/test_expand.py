@@ -1,23 +1,16 @@
 """`bench expand`: the bytes of the release, cleaner files by hand, and what is refused."""
 
-import csv
-import json
-from dataclasses import asdict
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bench import data
-from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.expand import expand
-from bench.benchmarks.cbbq.templates import INSTANCE_COLUMNS
+from bench.benchmarks.cbbq.templates import CONDITIONS
 from bench.data import fetch
 from tests.helpers.cases import cases
 from tests.helpers.recorded import command, templates
-
-
-@pytest.fixture
-def bench(own_folder, monkeypatch, capsys):
-    return lambda *words: command(monkeypatch, capsys, "expand", *words)
 
 
 def expanded(folder, expansion="compat", form="both"):
@@ -31,9 +24,9 @@ def load(folder, **settings):
     return data.load(data.find("cbbq", folder), **settings)
 
 
-def everything(folder):
-    """Name all files in a folder, hidden ones too."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+@pytest.fixture
+def bench(own_folder, monkeypatch, capsys):
+    return lambda *words: command(monkeypatch, capsys, "expand", *words)
 
 
 def test_the_expanded_files_are_the_released_ones_to_the_byte(bench, shared, tmp_path):
@@ -42,17 +35,15 @@ def test_the_expanded_files_are_the_released_ones_to_the_byte(bench, shared, tmp
     assert status == 0
     lines = (shared / "data/cbbq/blobs.tsv").read_text("utf-8").splitlines()
     ids = {name.removeprefix("data/"): blob for name, blob in (line.split("\t") for line in lines)}
-    names = [name for name in everything(out) if name not in ("dataset.toml", "README.md")]
-    assert len(names) == 40
-    assert all(fetch.git_blob_id(out / name) == ids[name] for name in names)
+    paths = [path for path in out.rglob("*.*") if path.name not in ("dataset.toml", "README.md")]
+    written = {path.relative_to(out).as_posix(): fetch.git_blob_id(path) for path in paths}
+    assert len(written) == 40
+    assert written.items() <= ids.items()
     *files, total = printed.splitlines()
     assert total == "73,438 questions in 40 files, 40 of which are the released ones to the byte"
     name = "age/ambiguous/ambiguous.csv"
     assert f"{out}/{name}: 7,400 questions, as released (git blob {ids[name]})" in files
     assert "40 of 40 files equal the release" in (out / "dataset.toml").read_text("utf-8")
-
-
-HEADER = ",".join(["example_id", *INSTANCE_COLUMNS])
 
 
 def small(root):
@@ -63,35 +54,15 @@ def small(root):
     return templates(root / "d", odd, non_neg=[bare], **place)
 
 
-def test_the_bytes_of_a_small_expansion_by_hand(tmp_path):
-    first, second = "甲和丙来了。丙忘了伞，甲带了两把。", "丙和甲来了。丙忘了伞，甲带了两把。"
-    neg = '1,neg,disambiguous,religion,出行,甲/乙,"一,""二""\n三"'
-    rest = "1,non_neg,disambiguous,religion,住,甲/乙,文献"
-    lines = [
-        f"1,{neg},{first},谁忘了伞？,甲,丙,不知道,1",
-        f"2,{neg},{second},谁忘了伞？,甲,丙,不知道,1",
-        f"3,{rest},{first},谁带了伞？,甲,丙,不知道,0",
-        f"4,{rest},{second},谁带了伞？,甲,丙,不知道,0",
-    ]
-    note = "expanded from CBBQ (local copy), unknown (compat); 0 of 2 files equal the release"
-    assert data.find("cbbq", expanded(small(tmp_path))).note == note
-    out = tmp_path / "compat/religion/disambiguous"
-    text = "\n".join([f"\ufeff{HEADER}", *lines, ""])
-    assert (out / "disambiguous.csv").read_bytes() == text.encode()
-    keys, cells = f"\ufeff{HEADER}".split(","), csv.reader("\n".join(lines).splitlines(True))
-    rows = [dict(zip(keys, row, strict=True)) for row in cells]
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    assert (out / "disambiguous.json").read_bytes() == text.encode()
-
-    # Repaired files keep who fills the slots, and which template it was.
-    out = expanded(small(tmp_path), "repair") / "religion/disambiguous"
-    own = ["甲,丙,False,neg:1,甲", "甲,丙,True,neg:1,甲"]
-    own += [name.replace("neg", "non_neg") for name in own]
-    kept = "name1,name2,swapped,template,target_name"
-    text = "\n".join([f"\ufeff{HEADER},{kept}", *map(",".join, zip(lines, own, strict=True)), ""])
-    assert (out / "disambiguous.csv").read_bytes() == text.encode()
-    rows = json.loads((out / "disambiguous.json").read_text("utf-8"))
-    assert list(rows[0]) == [*HEADER.split(","), *kept.split(",")], "without a mark"
+@pytest.mark.parametrize("name", ["compat.csv", "compat.json", "repair.csv", "repair.json"])
+def test_the_bytes_of_a_small_expansion_by_hand(tmp_path, name):
+    """Repaired files keep who fills the slots and which template it was, and JSON has no mark."""
+    expansion, form = name.split(".")
+    out = expanded(small(tmp_path), expansion, form)
+    written = out / f"religion/disambiguous/disambiguous.{form}"
+    assert written.read_bytes() == (Path(__file__).parent / "expanded" / name).read_bytes()
+    note = f"expanded from CBBQ (local copy), unknown ({expansion}); 0 of 1 files equal the release"
+    assert data.find("cbbq", out).note == note
 
 
 # A cell (tokens of the release: specification, section 5.3), what the first question holds, as
@@ -117,7 +88,7 @@ def faulty(root):
         "disease": {"NAME1": "[甲]", "NAME2": "[甲]"} | fixed,
         "gender": {"ans1": "{{NAME2}}老师", "context": "{{NAME1]}和{NAME2}}来了。"},
     }.items():
-        for condition in cbbq.CONDITIONS:
+        for condition in CONDITIONS:
             templates(root / "d", {}, change, category=category, condition=condition)
     return root / "d"
 
@@ -130,30 +101,23 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(tmp_path, 
     assert {one.item_id for one in items} < {one.item_id for one in load(folder)}
     assert len(found) == len(items) > 20
     # What an audit finds is the templates' to say.
-    assert [{**asdict(one), "label_audited": 0} for one in found] == [
-        {**asdict(one), "label_audited": 0} for one in items
-    ]
+    expected = [replace(one, label_audited=0) for one in items]
+    assert [replace(one, label_audited=0) for one in found] == expected
 
 
-# Words of the command, its status, and words of what it prints.
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
-        ("cbbq --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
-        (
-            "cbbq --strict --repair",
-            2,
-            "--strict, --repair, --compat: are ways of expanding; give one",
-        ),
-        ("cbbq --data compat", 2, "compat: holds no templates of CBBQ, so there is nothing to exp"),
-        ("cbbq --data d --out taken", 1, "cannot be written ("),
+        ("--out out --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
+        ("--out out --strict --repair", 2, "--strict, --repair, --compat: are ways of expanding"),
+        ("--out out --data compat", 2, "compat: holds no templates of CBBQ, so there is nothing"),
+        ("--out taken --data d", 1, "cannot be written ("),
     ],
 )
-def test_what_cannot_be_expanded_is_one_line(bench, tmp_path, words, status, said):
+def test_what_cannot_be_expanded_is_one_line(bench, tmp_path, words, status, message):
     expanded(small(tmp_path))  # no templates
     (tmp_path / "taken").write_text("", "utf-8")
-    given = words.split()
-    ended, printed, err = bench(*given, *([] if "--out" in given else ["--out", "out"]))
+    ended, printed, err = bench("cbbq", *words.split())
     assert (ended, printed, err.count("\n")) == (status, "", 1)
-    assert said in err
+    assert message in err
     assert not (tmp_path / "out").exists()
