@@ -15,15 +15,12 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import bench
-from bench import cli
 from bench.benchmarks import get, names
 from bench.report.site import OWN
 
 HOME = Path(__file__).parents[1]
 MODULES = sorted((HOME / "bench").rglob("*.py"))
 NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")])
-BESIDE = sorted((HOME / "notebooks").rglob("*.py"))
 ROOMS = re.findall(
     r"\w+",
     "core config benchmarks data tasks scorers records metrics figures base NAME train run export "
@@ -37,14 +34,9 @@ CONSTRAINTS = (HOME / ".ci/constraints.txt").read_text("utf-8").splitlines()[1:]
 
 
 @cache
-def parsed(path):
-    return ast.parse(path.read_text("utf-8"))
-
-
-@cache
 def imports(path):
     """Return the names that a module imports, but for type checking."""
-    tree, names = parsed(path), []
+    tree, names = ast.parse(path.read_text("utf-8")), []
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.body = []
@@ -65,33 +57,14 @@ def room(parts):
     return "NAME" if below in names() else "base" if below == "base" else parts[1]
 
 
-def test_a_room_imports_only_rooms_to_its_left_and_torch_only_where_models_are():
+def test_a_room_imports_only_rooms_to_its_left():
     wrong = []
     for path in MODULES:
         own = room(path.relative_to(HOME).with_suffix("").parts)
-        if own in ROOMS:
-            imported = set(imports(path))
-            others = {room(name.split(".")) for name in imported if name.startswith("bench.")}
-            right = others & set(ROOMS[ROOMS.index(own) + 1 :])
-            wrong += [f"{path.relative_to(HOME)} imports bench.{other}" for other in right]
-            heavy = {name.partition(".")[0] for name in imported} & {"torch", "transformers"}
-            if own in ("data", "tasks", "records", "metrics", "figures", "NAME") and heavy:
-                wrong.append(f"{path.relative_to(HOME)} imports {heavy}")
+        right = ROOMS[ROOMS.index(own) + 1 :] if own in ROOMS else []
+        others = {room(name.split(".")) for name in imports(path) if name.startswith("bench.")}
+        wrong += [f"{path.relative_to(HOME)} imports {other}" for other in others & {*right}]
     assert not wrong
-
-
-def test_the_package_does_not_write_items_with_people():
-    """Notebooks do (notebooks/curation), and the package imports nothing from them."""
-    assert [path for path in MODULES if "curate" in str(path.relative_to(HOME))] == []
-    imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
-    assert imported.isdisjoint({"notebooks", *(path.stem for path in BESIDE)})
-
-
-@pytest.mark.parametrize("path", BESIDE, ids=lambda path: path.stem)
-def test_a_module_beside_notebooks_uses_public_names_of_the_package(path):
-    used = [name for name in imports(path) if name.startswith("bench")]
-    assert [name for name in used if "._" in name] == []
-    assert "bench._" not in path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -114,14 +87,14 @@ def test_the_top_level_holds_what_was_agreed():
     if done.returncode:
         pytest.skip("not a git checkout")
     tops = {Path(name).parts[0] for name in done.stdout.splitlines()}
-    files = (
-        "README.md CONTRIBUTING.md CHANGELOG.md LICENSE CITATION.cff environment.yml pyproject.toml"
-    )
-    allowed = {*files.split(), "notebooks", "bench", "reports", "tests", "docs"}
-    assert {name for name in tops if not name.startswith(".")} <= allowed
+    allowed = """
+    README.md CONTRIBUTING.md CHANGELOG.md LICENSE CITATION.cff environment.yml pyproject.toml
+    notebooks bench reports tests docs
+    """
+    assert {name for name in tops if not name.startswith(".")} <= {*allowed.split()}
 
 
-# What was taken out of the package, and what its users have instead (see CHANGELOG.md), by module.
+# Modules that were taken out of the package; CHANGELOG.md says what their users have instead.
 GONE = re.findall(
     r"\w+",
     "i18n locale curate judge_injection meta_respondents planning readings convergence equivalence "
@@ -130,22 +103,21 @@ GONE = re.findall(
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_what_was_taken_out_of_the_package_stays_out(name):
-    places = {part.removesuffix(".py") for path in MODULES for part in path.relative_to(HOME).parts}
-    assert name not in places
+def test_a_module_that_was_taken_out_of_the_package_stays_out(name):
+    assert [path for path in MODULES if name in path.relative_to(HOME).with_suffix("").parts] == []
 
 
 def test_the_options_of_a_run_are_described_once():
-    fields = {
+    nodes = [node for path in MODULES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    owners = {
         node.name
-        for path in MODULES
-        for node in ast.walk(parsed(path))
+        for node in nodes
         if isinstance(node, ast.ClassDef)
         for line in node.body
         if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "max_new_tokens"
     }
     # A request has its own limit, as have requests that are decoded together, and a release's.
-    assert fields == {"RunConfig", "Request", "Decoding", "Script"}
+    assert owners == {"RunConfig", "Request", "Decoding", "Script"}
 
 
 # Packages and their versions.
@@ -156,8 +128,7 @@ def distributions(requirements):
 
 
 def versions(lines):
-    """The version of each package in lines like `numpy==2.4.6`."""
-    pairs = [line.split("==") for line in lines]
+    pairs = [line.split()[0].split("==") for line in lines]
     return {canonicalize_name(name): version for name, version in pairs}
 
 
@@ -165,8 +136,7 @@ def test_pins_have_hashes_and_fit_pyproject():
     """Renew the pins with .ci/pin where this fails."""
     pin = re.compile(r"[\w.-]+==[\w.!+]+(\s*;[^;]*?)?(\s+--hash=sha256:[0-9a-f]{64})+")
     assert [line for line in PINS if not pin.fullmatch(line)] == []
-    assert "--require-hashes -r .ci/requirements.txt" in (HOME / ".ci/run").read_text("utf-8")
-    pinned, with_hashes = versions(CONSTRAINTS), versions(line.split()[0] for line in PINS)
+    pinned, with_hashes = versions(CONSTRAINTS), versions(PINS)
     # torch has no hash: which build fits depends on the machine.
     assert {name: pinned[name] for name in pinned if name != "torch"} == with_hashes
     for one in (*PROJECT["dependencies"], *EXTRAS["test"], *EXTRAS["cluster"], *EXTRAS["words"]):
@@ -177,8 +147,7 @@ def test_pins_have_hashes_and_fit_pyproject():
 
 
 def test_every_package_that_is_imported_is_declared():
-    needed = (*PROJECT["dependencies"], *EXTRAS["cluster"], *EXTRAS["words"])
-    declared = distributions(needed)
+    declared = distributions((*PROJECT["dependencies"], *EXTRAS["cluster"], *EXTRAS["words"]))
     imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
     packages = packages_distributions()
     missing = {
@@ -197,11 +166,9 @@ def test_conda_names_no_package_that_pyproject_does_not():
     assert by_pip == {"pip": ["-e .[test]"]}
     own = {name.partition("=")[0] for name in packages} - of_conda
     assert {other_names.get(name, name) for name in own} <= distributions(PROJECT["dependencies"])
-    # Bounds of versions stand in pyproject.toml alone.
-    assert [name for name in packages if not name.replace("-", "").isalpha()] == ["python=3.11"]
 
 
-def test_the_citation_names_the_papers_of_the_benchmarks(capsys):
+def test_the_citation_names_the_papers_of_the_benchmarks():
     citation = yaml.safe_load((HOME / "CITATION.cff").read_text("utf-8"))
     assert f"title = {{{citation['title']}}}" in OWN
     cited = []
@@ -210,5 +177,3 @@ def test_the_citation_names_the_papers_of_the_benchmarks(capsys):
         cited.append((authors, *(paper[k] for k in ("title", "collection-title", "year", "url"))))
     papers = [get(name).metadata.paper for name in names()]
     assert sorted(cited) == sorted((p.authors, p.title, p.venue, p.year, p.url) for p in papers)
-    assert cli.app(["--version"], standalone_mode=False) in (None, 0)
-    assert capsys.readouterr().out == f"{bench.__version__}\n"

@@ -33,8 +33,7 @@ def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
 
     A table of more than `MAX_LATEX_ROWS` is no table of a paper, and gets no NAME.tex.
     """
-    with atomic_path(folder / f"{name}.csv") as draft:
-        draft.write_text(to_csv(frame), "utf-8", newline="")
+    atomic_write(folder / f"{name}.csv", to_csv(frame))
     with atomic_path(folder / f"{name}.parquet") as draft:
         # Parquet has one type per column: mixed ones become texts.
         objects = frame.loc[:, frame.dtypes.map(pd.api.types.is_object_dtype)]

@@ -124,19 +124,18 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
         'samples-1'
     """
     benchmark = resolve(benchmark)
-    if folder == OWN_SAMPLES:
-        return _source(benchmark, get(benchmark).metadata.samples, FOUND_SAMPLES)
-    if folder and folder != RELEASED:
+    if folder and folder not in (OWN_SAMPLES, RELEASED):
         return _source(benchmark, as_path(folder), FOUND_GIVEN)
-    if parent := os.environ.get(ENVIRONMENT):
-        if not as_path(parent).is_dir():
-            raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
-        if (as_path(parent) / benchmark).is_dir():
-            return _source(benchmark, as_path(parent) / benchmark, f"${ENVIRONMENT}")
-    # `bench fetch` of 0.2 could bring only prompts, without a manifest.
-    if (user_folder() / benchmark / MANIFEST).is_file():
-        return _source(benchmark, user_folder() / benchmark, "user data folder")
-    if folder:
+    if folder != OWN_SAMPLES:
+        if parent := os.environ.get(ENVIRONMENT):
+            if not as_path(parent).is_dir():
+                raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
+            if (as_path(parent) / benchmark).is_dir():
+                return _source(benchmark, as_path(parent) / benchmark, f"${ENVIRONMENT}")
+        # `bench fetch` of 0.2 could bring only prompts, without a manifest.
+        if (user_folder() / benchmark / MANIFEST).is_file():
+            return _source(benchmark, user_folder() / benchmark, "user data folder")
+    if folder == RELEASED:
         raise BadInput(
             f"data: {folder}: the released data of {benchmark} are not installed; run this first: "
             f"bench fetch {benchmark}"
@@ -185,7 +184,7 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
             raise BadInput(
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
-    chosen = list(dict.fromkeys(categories)) if categories else present
+    chosen = list(dict.fromkeys(categories or present))
     with _no_search_for_cycles():
         return benchmark.load(source.folder, chosen, **settings)
 
@@ -216,8 +215,6 @@ def with_defaults(
 
 def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
-
-    The list is empty for a benchmark that looks for no odd rows.
 
     Examples:
         >>> check(find("mcbe", "samples"))[["file", "what", "value"]].head(2)
@@ -268,11 +265,10 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
             f"{folder}: holds no data of {metadata.title} ({found}); expected {metadata.layout}"
         )
     manifest = dataset.read_manifest(folder)
-    # A single file is the user's own; a folder without a manifest can be the release.
-    name, licence = f"{metadata.title} (local copy)", metadata.licence
-    if folder.is_file():
-        name, licence = folder.name, "unknown"
-    texts = {"name": name, "version": "unknown", "licence": licence, **manifest.texts}
+    texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
+    if folder.is_dir():  # it can be the release, and a single file is the user's own
+        texts |= {"name": f"{metadata.title} (local copy)", "licence": metadata.licence}
+    texts |= manifest.texts
     languages = ", ".join(manifest.languages)
     source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
     dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # Seconds to wait for a server.
 TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
-# Git ids of released files, by benchmark and path in the release.
-CHECKSUMS = Path(__file__).with_name("checksums.toml")
 
 
 class WrittenFile(NamedTuple):
@@ -67,7 +65,8 @@ def git_blob_id(path: Path) -> str:
 
 def released_ids(name: str) -> dict[str, str]:
     """Return the git ids of released files by path, from a table of `checksums.toml`."""
-    ids: dict[str, str] = tomllib.loads(CHECKSUMS.read_text("utf-8")).get(name, {})
+    checksums = Path(__file__).with_name("checksums.toml").read_text("utf-8")
+    ids: dict[str, str] = tomllib.loads(checksums).get(name, {})
     return ids
 
 
@@ -253,9 +252,7 @@ def _download_release(benchmark: str, work: Path) -> Copy:
     if release.host == "hub":
         return _download_from_hub(benchmark, release.repository, work / "release")
     if release.host != "github":
-        raise BadInput(
-            f"{benchmark}: no address of the release is known; give a local copy with --from"
-        )
+        raise BadInput(f"{benchmark}: has no known release; give a local copy with --from")
     url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
     archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
     return Copy(archive, url, release.commit)
@@ -324,30 +321,24 @@ def _install_prompts(
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
     if official is None:
         return "", ""
+    comes_alone = copy.revision and official.address
     try:
-        scripts = _scripts(official, copy, folder, work)
-        if scripts is None and not copy.revision:
-            return "", ""
-        if scripts is None:
+        if comes_alone:
+            scripts = work / "scripts"
+            scripts.mkdir()
+            for name in official.scripts:
+                download(f"{official.address}/{name}", scripts / name, official.remedy)
+        elif found := official.find(folder):
+            scripts = found
+        elif copy.revision:
             missing = f"has not all of {', '.join(official.scripts)}"
             raise BadInput(f"{folder}: {missing}; {official.remedy}")
+        else:
+            return "", ""
         place.write_bytes(official.read(scripts).encode())
     except (BadInput, RunFailed) as error:
-        reason = _with_origin(str(error), work, (copy.revision and official.address) or copy.origin)
+        reason = _with_origin(str(error), work, official.address if comes_alone else copy.origin)
         return "", f"the data came without the official prompts: {reason}"
     choices = ", ".join(official.choices)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
     return official.version, f"prompts {official.version}: use `--prompts official{choice}"
-
-
-def _scripts(official: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> Path | None:
-    """Return the folder of a release's scripts: a download, or a folder in or near `folder`."""
-    if copy.revision and official.address:
-        scripts = work / "scripts"
-        scripts.mkdir()
-        for name in official.scripts:
-            download(f"{official.address}/{name}", scripts / name, official.remedy)
-        return scripts
-    # A folder above an unpacked archive is not a part of it.
-    above = not folder.is_relative_to(work)
-    return official.find(folder, above)

@@ -41,15 +41,15 @@ class OfficialPrompts:
     tables: Callable[[Path], Mapping[str, Any]]
     sha256: str
 
-    def find(self, folder: Path, above: bool = False) -> Path | None:
-        """Find the folder of the scripts within a folder, or with `above` beside it."""
+    def find(self, folder: Path) -> Path | None:
+        """Find the folder of the scripts within a folder, or beside it."""
         first = self.scripts[0]
-        paths = sorted(folder.rglob(first))
-        if above:
-            paths += [*folder.parent.glob(first), *sorted(folder.parent.glob(f"*/{first}"))]
-        places = [path.parents[len(PurePath(first).parts) - 1] for path in paths]
-        complete = (place for place in places if all((place / s).is_file() for s in self.scripts))
-        return next(complete, None)
+        beside = [*folder.parent.glob(first), *sorted(folder.parent.glob(f"*/{first}"))]
+        for path in [*sorted(folder.rglob(first)), *beside]:
+            place = path.parents[len(PurePath(first).parts) - 1]
+            if all((place / script).is_file() for script in self.scripts):
+                return place
+        return None
 
     def read(self, scripts: Path) -> str:
         """Write the prompts of a folder of scripts as TOML.

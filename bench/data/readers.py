@@ -25,8 +25,6 @@ from bench.core.errors import BadInput, closest, plain, quoted
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Delimiters between cells; after a comma within a sentence, there is a blank.
-CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 # The cells of a row, by column.
 Row = dict[str, str]
 
@@ -223,7 +221,8 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
     try:
         for record in reader:
             joined = "".join(f"{mark}{cell}" for cell in record if "\n" in cell)
-            ends = len(CELL_END[mark].findall(joined))
+            # A comma within a sentence has a blank after it.
+            ends = len(re.findall(rf"{re.escape(mark)}(?=\S)", joined))
             # A cell of several lines with as many delimiters as the header holds other rows.
             if not replies and records and ends >= max(len(records[0]), 5):
                 raise csv.Error("a cell holds other rows")
@@ -345,14 +344,13 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
     """
     text = ""
     # A key below the heading of a table belongs to that table, so tables come last.
-    for key, value in values.items():
-        if not isinstance(value, Mapping):
-            is_long = isinstance(value, str) and "\n" in value
-            text += f"{toml_key(key)} = {_toml_lines(value) if is_long else _toml_value(value)}\n"
-    for key, value in values.items():
+    for key, value in sorted(values.items(), key=lambda pair: isinstance(pair[1], Mapping)):
         if isinstance(value, Mapping):
             path = f"{table}.{toml_key(key)}".lstrip(".")
             text += f"\n[{path}]\n{to_toml(value, path)}"
+        else:
+            is_long = isinstance(value, str) and "\n" in value
+            text += f"{toml_key(key)} = {_toml_lines(value) if is_long else _toml_value(value)}\n"
     return text
 
 

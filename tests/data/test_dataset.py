@@ -1,13 +1,12 @@
 """Categories that only a data set's manifest names run, are audited and are shown like others."""
 
+import re
 import shutil
 import unicodedata
 
-import pandas as pd
 import pytest
 
 from bench import data, run
-from bench.benchmarks import get
 from bench.benchmarks.cbbq.expand import expand
 from bench.core.errors import AnotherRun
 from bench.data import dataset
@@ -16,40 +15,30 @@ from bench.figures import style
 from bench.metrics.primary import prompt_language_warning, warnings
 from bench.run.results import Run
 from bench.tasks import prompts
-from tests.helpers.recorded import GOOD, own_category
+from tests.helpers.recorded import cell, own_category, table
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'
 CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAME2"\n'
 
 
-@pytest.fixture(autouse=True)
-def no_names_of_other_tests():
-    dataset._own_names.set({})
-
-
 def mcbe_folder(folder, manifest=HEAD + SPORT, name="sport"):
     """Write a category of three rows next to a released one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = [GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(3)]
+    rows = [{"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(3)]
     for category in (name, "age"):
-        pd.DataFrame(rows).to_csv(folder / f"{category}.csv", index=False)
-    if manifest:
-        (folder / "dataset.toml").write_text(manifest, "utf-8")
+        table(folder, *rows, category=category)
+    (folder / "dataset.toml").write_text(manifest, "utf-8")
     return folder
 
 
-def cbbq_folder(folder, manifest=HEAD + CITY):
-    return own_category(folder, "city_life", manifest)
+def cbbq_folder(folder):
+    return own_category(folder, "city_life", HEAD + CITY)
 
 
 def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
     folder = mcbe_folder(tmp_path / "data")
     asked = {"judge": "simulated:", "data": folder, "out": tmp_path / "run", "partial": True}
-    done = run.evaluate("mcbe", "simulated:bias=0.7", **asked)
-    metadata = done.metadata["data"]
-    assert [metadata[key] for key in ("name", "version", "licence")] == ["Ours", "3", "CC0-1.0"]
-    scores = done.scores()
+    scores = run.evaluate("mcbe", "simulated:bias=0.7", **asked).scores()
     assert set(scores.category) == {"sport", "age", "all"}
     assert scores[(scores.category == "sport") & scores.score.notna()].task.nunique() > 3
     shutil.rmtree(folder)
@@ -60,14 +49,14 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
 
 def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path):
     folder = cbbq_folder(tmp_path / "data")
-    done = run.evaluate("cbbq", "simulated:bias=1", data=folder, out=tmp_path / "run")
-    scores = done.scores("paper").set_index(["category", "task", "metric"]).score
-    assert scores["city_life", "ambiguous", "s_amb"] == 1
+    options = {"data": folder, "out": tmp_path / "run"}
+    scores = run.evaluate("cbbq", "simulated:bias=1", **options).scores("paper")
+    assert cell(scores, "s_amb", category="city_life", task="ambiguous").score == 1
     source = data.find("cbbq", folder)
-    findings = data.check(source)
-    assert not (findings.kind == "refused").any()
+    findings = data.check(source).set_index("kind").what
+    assert "refused" not in findings
     # New categories alone are not compared with the release.
-    assert "no such category" in findings.query("kind == 'count'").what.iloc[0]
+    assert "no such category" in findings["count"].iloc[0]
     expand(source, tmp_path / "out", "csv", "repair")
     expanded = data.find("cbbq", tmp_path / "out")
     assert expanded.labels == source.labels
@@ -75,24 +64,23 @@ def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "make", "name"),
+    ("benchmark", "write", "name"),
     [("mcbe", mcbe_folder, "sport"), ("cbbq", cbbq_folder, "city_life")],
 )
-def test_a_category_is_unknown_without_a_manifest_and_fetched_with_it(
-    tmp_path, user, refusal, benchmark, make, name
+def test_a_category_is_fetched_with_its_manifest_and_unknown_without_it(
+    tmp_path, user, refusal, benchmark, write, name
 ):
-    folder = make(tmp_path / "none", "")
-    message = refusal(data.find, benchmark, folder)
-    assert f"category '{name}' is unknown" in message
-    assert f'[categories.{name}], en = "its English label", zh = "its own label"' in message
-    findings = data.check(data.Source(benchmark, folder, "", "", "", ""))
-    refused = findings[findings.kind == "refused"].what
-    assert any(f"[categories.{name}]" in what for what in refused)
-    manifest = HEAD + (SPORT if benchmark == "mcbe" else CITY) + "groups = false\n"
-    source = data.find(benchmark, make(tmp_path / "mine", manifest))
-    fetched = fetch(benchmark, tmp_path / "mine")
+    folder = write(tmp_path / "data")
+    source, fetched = data.find(benchmark, folder), fetch(benchmark, folder)
     assert (fetched.labels, fetched.sha256) == (source.labels, source.sha256)
     assert (fetched.name, fetched.version, fetched.licence) == ("Ours", "3", "CC0-1.0")
+    (folder / "dataset.toml").unlink()
+    line = f'[categories.{name}], en = "its English label", zh = "its own label"'
+    message = refusal(data.find, benchmark, folder)
+    assert f"category '{name}' is unknown" in message
+    assert line in message
+    findings = data.check(source)
+    assert any(line in what for what in findings[findings.kind == "refused"].what)
 
 
 @pytest.mark.parametrize(
@@ -134,18 +122,15 @@ prompt = "부탁드립니다. 다음 문장을 숫자로 평가해 주세요: {s
 @pytest.fixture
 def korean(tmp_path):
     """A data set of McBE in Korean with prompts for one task."""
-    place = tmp_path / "set"
-    place.mkdir()
-    shutil.copy(get("mcbe").metadata.samples / "age.csv", place)
-    (place / "dataset.toml").write_text(KOREAN, "utf-8")
-    (place / "prompts.toml").write_text(PROMPTS, "utf-8")
-    return place
+    folder = mcbe_folder(tmp_path / "set", KOREAN, "race")
+    (folder / "prompts.toml").write_text(PROMPTS, "utf-8")
+    return folder
 
 
 def ask(korean, out, **options):
-    """Run the task that the prompts are for."""
-    asked = {"tasks": ["bs"], "limit": 2, "data": korean, "out": out, **options}
-    return run.evaluate("mcbe", "simulated:bias=0.5", **asked)
+    """Run the task of the prompts."""
+    options = {"tasks": ["bs"], "limit": 2, "data": korean, **options}
+    return run.evaluate("mcbe", "simulated:bias=0.5", out=out, **options)
 
 
 def test_a_data_set_is_asked_with_its_own_prompts(korean, tmp_path):
@@ -160,33 +145,32 @@ def test_a_data_set_is_asked_with_its_own_prompts(korean, tmp_path):
         ask(korean, tmp_path / "run")
 
 
+FETCHED = 'wording = "mcbe-official-2a8e8f5"\n'
+
+
 @pytest.mark.parametrize(
-    ("choice", "version"),
+    ("line", "choice", "version"),
     [
-        ("polite", "ours-ko-1#polite"),
-        ("ours", "bench-mcbe-3"),
-        ("reworded", "bench-mcbe-3#reworded"),
-        ("prompts.toml", "ours-ko-1"),
+        ("", "polite", "ours-ko-1#polite"),
+        ("", "ours", "bench-mcbe-3"),
+        ("", "reworded", "bench-mcbe-3#reworded"),
+        ("", "prompts.toml", "ours-ko-1"),
+        # Fetched prompts are used only if they are named.
+        (FETCHED, None, "bench-mcbe-3"),
+        (FETCHED, "official", "ours-ko-1"),
     ],
 )
-def test_other_prompts_can_be_chosen(korean, monkeypatch, choice, version):
+def test_other_prompts_can_be_chosen(korean, monkeypatch, line, choice, version):
+    (korean / "dataset.toml").write_text(KOREAN + line, "utf-8")
     monkeypatch.chdir(korean)
     assert prompts.load("mcbe", choice, korean).label == version
-
-
-def test_fetched_prompts_are_used_only_where_they_are_named(korean):
-    manifest = KOREAN + 'wording = "mcbe-official-2a8e8f5"\n'
-    (korean / "dataset.toml").write_text(manifest, "utf-8")
-    assert prompts.load("mcbe", None, korean).version == "bench-mcbe-3"
-    assert prompts.load("mcbe", "official", korean).version == "ours-ko-1"
 
 
 def test_prompts_in_another_language_than_the_datas_are_reported_once(korean, tmp_path, capsys):
     (korean / "prompts.toml").unlink()
     done = ask(korean, tmp_path / "run")
     warning = prompt_language_warning(done.metadata)
-    for text in ("Ours", "Korean", "bench-mcbe-3", "Chinese", "--prompts FILE"):
-        assert text in warning
+    assert re.search("Ours.*Korean.*bench-mcbe-3.*Chinese.*--prompts FILE", warning)
     assert capsys.readouterr().err.count(warning) == 1
     assert warnings([done.metadata, done.metadata]).count(warning) == 1
     # Bare sentences are read without prompts.

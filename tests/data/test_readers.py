@@ -3,6 +3,7 @@
 import csv
 import datetime
 import io
+import math
 import tomllib
 from functools import partial
 
@@ -30,27 +31,22 @@ def test_a_written_csv_file_is_read_back(tmp_path, rows):
 
 
 @pytest.mark.parametrize(
-    "text", ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"']
-)
-def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path, text):
-    (tmp_path / "a.csv").write_bytes(text.encode())
-    assert read_table(tmp_path / "a.csv", ["a"]) == [{"a": "甲", "b": "2"}]
-
-
-@pytest.mark.parametrize(
     "text",
     [
+        '\ufeffa,b\r\n"甲,乙",2\r\n',
+        'a,b\r"甲,乙",2\r',
+        '"a",b \n\n"甲,乙",2',
         "a;b\n甲,乙;2\n",
         "a\tb\n甲,乙\t2\n",
         "a|b\n甲,乙|2\n",
-        '[{"a": "甲,乙", "b": 2, "c": null}]',
+        '[{"a": "甲,乙", "b": 2}]',
         '{"a": "甲,乙", "b": 2}\n\n{"b": null}\n',
         '\na,b,,\n,,,\n"甲,乙",2,,\n  ,,,\n,,,,,,\n',
     ],
 )
 def test_a_table_is_known_by_its_content_and_has_no_blank_rows(tmp_path, text):
     path = tmp_path / "a.any"
-    path.write_text(text, "utf-8")
+    path.write_bytes(text.encode())
     (row,) = read_table(path, ["a", "b"])
     assert (row["a"], row["b"]) == ("甲,乙", "2")
 
@@ -71,68 +67,24 @@ def test_parquet_and_arrow_are_read_as_texts(tmp_path, refusal, name):
     assert "cannot be read as a table" in refusal(read_table, path, ["a"])
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        '1,"2,3,4,5,6\n1,2,3,4,5,6\n1,"2,3,4,5,6\n',
-        '1,2"3",4,5,6,7\n1,2,"3" 4,5,6,7\n',
-        '1,"2,3,4,5,6\n1,2",3,4,5,6\n',
-    ],
-)
-def test_a_quote_that_is_not_closed_swallows_no_row(tmp_path, refusal, rows):
-    path = tmp_path / "a.csv"
-    path.write_text(f"a,b,c,d,e,f\n{rows}", "utf-8")
-    assert "cannot be read as CSV with commas" in refusal(read_table, path, ["a", "f"])
-
-
-def test_other_tables_are_read_as_texts(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("a\n甲\n".encode("gb18030"))
-    assert read_table(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
-    path.write_bytes(b"a,b\n1\n2,3\n")
-    wrong, right = read_table(path, ["a"], wrong_rows=True)
-    assert (wrong, wrong.problem) == ({}, "has 1 cells, the header has 2")
-    assert (right, right.problem) == ({"a": "2", "b": "3"}, "")
-
-
-def workbook(path, *rows):
+def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path, refusal):
+    path, header = tmp_path / "a.xlsx", tuple("abcdefghi")
+    Workbook().save(path)
+    assert "is empty; expected a header" in refusal(read_table, path, ["a"])
+    values = ("甲", 3, 3.0, 4.5, True, None, "#N/A", "=1+1", datetime.datetime(2024, 5, 1))
+    shown = ["甲", "3", "3", "4.5", "True", "", "", "", "2024-05-01 00:00:00"]
     book = Workbook()
-    for row in rows:
+    for row in (header, (None,) * 9, values, (None,) * 9):
         book.active.append(row)
     book.save(path)
-    return path
-
-
-def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path, refusal):
-    values = ("甲", 3, 3.0, 4.5, True, None, "#N/A", datetime.datetime(2024, 5, 1))
-    shown = ["甲", "3", "3", "4.5", "True", "", "", "2024-05-01 00:00:00"]
-    header = tuple("abcdefgh")
-    path = workbook(tmp_path / "a.xlsx", header, (None,) * 8, values, (None,) * 8)
     assert read_table(path, ["a"]) == [dict(zip(header, shown, strict=True))]
-    message = refusal(read_table, path, ["a", "h"])
-    assert message.startswith(f"{path}, row 2, column `h`: 2024-05-01 is a date or a time")
-    formula = workbook(tmp_path / "b.xlsx", ("a", "b"), ("x", "=1+1"))
-    assert read_table(formula, ["a"]) == [{"a": "x", "b": ""}]
-    assert "is empty; expected a header" in refusal(read_table, workbook(path), ["a"])
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.jsonl"])
-def test_blank_rows_are_counted_in_messages(tmp_path, refusal, name):
-    path = tmp_path / name
-    if name == "a.xlsx":
-        workbook(path, ("a", "b"), (1, 2), (None, None), (datetime.date(2024, 5, 1), 2))
-    else:
-        text = {"a.csv": "a,b\n1,2\n\n3\n", "a.jsonl": '{"a": 1}\n\n{"a": [1]}'}[name]
-        path.write_text(text, "utf-8")
-    assert refusal(read_table, path, ["a"]).startswith(f"{path}, row 3")
-
-
-def all_lines(path):
-    return list(read_json_lines(path))
+    message = refusal(read_table, path, ["a", "i"])
+    assert message.startswith(f"{path}, row 2, column `i`: 2024-05-01 is a date or a time")
 
 
 TABLE = partial(read_table, columns=["a"], more=["b"])
 GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
+SIX = "a,b,c,d,e,f\n"
 
 
 @pytest.mark.parametrize(
@@ -141,26 +93,33 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
         (TABLE, "", ": is empty; expected a header with the columns a"),
         (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
         (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
+        # Blank rows are counted.
+        (TABLE, "a,b\n1,2\n\n3\n", ", row 3: has 1 cells, the header has 2"),
+        (TABLE, '{"a": 1}\n\n{"a": [1]}', ", row 3, column `a`: [1] is a list"),
+        (TABLE, 'a,b\n1,2\n3,"4\n5,6\n', ", line 4: cannot be read as CSV with commas (a quote "),
+        # A quote that is not closed swallows no row.
         (
             TABLE,
-            'a,b\n1,2\n3,"4\n5,6\n',
-            ", line 4: cannot be read as CSV with commas (a quote is not",
+            SIX + '1,"2,3,4,5,6\n1,2,3,4,5,6\n1,"2,3,4,5,6\n',
+            ", line 4: cannot be read as CSV",
         ),
+        (TABLE, SIX + '1,2"3",4,5,6,7\n1,2,"3" 4,5,6,7\n', ", line 3: cannot be read as CSV"),
+        (TABLE, SIX + '1,"2,3,4,5,6\n1,2",3,4,5,6\n', ", line 3: cannot be read as CSV"),
         (TABLE, b"PK\3\4 and no more", ": cannot be read as xlsx (BadZipFile"),
         (TABLE, b"\xd0\xcf\x11\xe0 an old workbook", ", line 1: not UTF-8 (byte 0xd0)"),
         (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
         (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
         (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again"),
-        (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
-        (all_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
-        (all_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
+        (read_json_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
+        (read_json_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
+        (read_json_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(tmp_path, refusal, read, content, said):
     path = tmp_path / "a.file"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    assert refusal(read, path).startswith(f"{path}{said}")
+    assert refusal(lambda: [*read(path)]).startswith(f"{path}{said}")
 
 
 # Characters that mean something to TOML, among any others.
@@ -168,17 +127,14 @@ TEXT = st.text(
     st.sampled_from("\"'\\\n\r\t\x7f\0 #=[].中") | st.characters(exclude_categories=["Cs"])
 )
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-VALUE = TEXT | st.booleans() | NUMBER
-TABLES = st.recursive(
-    st.dictionaries(TEXT, VALUE),
-    lambda inner: st.dictionaries(
-        TEXT, VALUE | inner | st.lists(inner, max_size=3) | st.lists(VALUE, max_size=3)
-    ),
+VALUES = st.recursive(
+    TEXT | st.booleans() | NUMBER,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner),
     max_leaves=8,
 )
 
 
-@given(TABLES)
+@given(st.dictionaries(TEXT, VALUES))
 def test_written_toml_is_read_back(table):
     assert tomllib.loads(to_toml(table)) == table
 
@@ -189,11 +145,9 @@ def test_written_toml_is_read_back(table):
         ("-1.5e3", -1500, None),
         ("07", 7, 7),
         ("9" * 16, 1e16, None),
-        *((text, None, None) for text in ("1_000", "inf", "٣", " 1", "")),
+        *((text, math.nan, None) for text in ("1_000", "inf", "٣", " 1", "")),
     ],
 )
 def test_numbers_are_plain_ascii(text, number, whole):
     assert to_whole_number(text) == whole
-    assert to_number(text) == pytest.approx(
-        number if number is not None else float("nan"), nan_ok=True
-    )
+    assert to_number(text) == pytest.approx(number, nan_ok=True)
