@@ -10,6 +10,7 @@ from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.benchmarks.nli_coal.outcomes import answers
+from tests.helpers.cases import cases
 from tests.helpers.cases import table as table_of
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
@@ -40,6 +41,9 @@ def by_gender(feminine, masculine):
     return lambda pair: {"feminine": feminine, "masculine": masculine}[pair.gender]
 
 
+RULES = {"set": by_set, "gender": by_gender}
+
+
 def female(pair):
     return (pair.set == "ps") == (pair.gender == "feminine")
 
@@ -58,28 +62,16 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
             assert balanced == pytest.approx((2 / 3, 0))
 
 
-@pytest.mark.parametrize(
-    ("rule", "coal", "fn", "note"),
-    [
-        (by_set(E, E, E), 2 / 3, 1, "at least 90% of the answers are entailment (en)"),
-        (by_set(N, N, N), 0, 0, "all answers are neutral (en): right here"),
-        (by_gender(C, E), 2 / 3, 1, "answers follow the word man whatever the occupation (en)"),
-        (by_gender(E, C), 2 / 3, 1, "answers follow the word woman whatever the occupation (en)"),
-        (by_set(C, C, N), 1 / 3, 5 / 9, "PS and AS are answered alike (en)"),
-        # The stereotype, its opposite and a mixture are no degenerate classifiers.
-        (by_set(E, C, N), 2 / 3, 5 / 9, ""),
-        (by_set(C, E, N), 0, 5 / 9, ""),
-        (by_set(E, C, E), 1, 1, ""),
-    ],
-)
-def test_degenerate_classifiers_are_noted(rule, coal, fn, note):
-    scores = table(ENGLISH, rule)
+# The stereotype, its opposite and a mixture are no degenerate classifiers.
+@cases(__file__, "degenerate.csv")
+def test_degenerate_classifiers_are_noted(case):
+    scores = table(ENGLISH, RULES[case["by"]](*case["answers"].split())).loc["en"]
     for metric in ("coal", "fn", "coal_balanced"):
-        text = scores.note["en", "all", metric]
-        assert text.startswith(note) if note else not text
-    assert scores.note["en", "ps", E] == ""
-    found = [scores.score["en", "all", metric] for metric in ("coal", "fn")]
-    assert found == pytest.approx([coal, fn])
+        note = scores.note["all", metric]
+        assert note.startswith(case["note"]) if case["note"] else not note
+    assert scores.note["ps", E] == ""
+    found = [scores.score["all", metric] for metric in ("coal", "fn")]
+    assert found == pytest.approx([float(case["coal"]), float(case["fn"])])
 
 
 def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):

@@ -51,38 +51,18 @@ def test_answers_come_in_the_order_of_the_requests(serve, monkeypatch):
     assert server.keys == {None}, "without a key there is no header for one"
 
 
-GENERATION = {
-    "temperature": 0.5,
-    "top_p": 0.9,
-    "system": "Be brief.",
-    "thinking_tokens": 100,
-    "template_arguments": {"depth": 2},
-    "request_fields": {"thinking": {"type": "enabled"}},
-}
-
-
 def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
+    generation, of_model, of_judge = json_lines(__file__, "options.jsonl")
     server = serve(lambda asked: said("7"))
-    scorer = load(server.model, generation=GENERATION)
+    scorer = load(server.model, generation=generation)
     scorer.answer([request(max_new_tokens=8), request("y", "judge:1", max_new_tokens=8)])
-    sent = {prompt(asked): asked for asked in server.seen}
-    usual = {"model": "some-model", "seed": 0, "max_tokens": 108}
-    assert sent["x"] == {
-        **usual,
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "x"}],
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "chat_template_kwargs": {"depth": 2},
-        "thinking": {"type": "enabled"},
-    }
-    messages = [{"role": "user", "content": "y"}]
-    assert sent["y"] == {**usual, "messages": messages, "temperature": 0}
+    assert sorted(server.seen, key=prompt) == [of_model, of_judge]
     assert server.tried[0]["thinking"] == {"type": "enabled"}, "also to find out what it can do"
     assert server.keys == {f"Bearer {SECRET}"}
     metadata = scorer.describe()
     assert (metadata["id"], metadata["url"]) == (server.model, f"http://{server.host}/v1")
     assert metadata["decoding"] == "temperature 0.5, top_p 0.9"
-    assert metadata["generation"] == GENERATION
+    assert metadata["generation"] == generation
     assert SECRET not in json.dumps(metadata)
     off = load(server.model, generation={"thinking_tokens": 0})
     off.answer([request(max_new_tokens=8)])
