@@ -56,21 +56,6 @@ def test_a_strict_order_and_a_coin_get_the_specification_s_scores(case):
     assert mcbe.random_chooser(n, PAPER) == pytest.approx(coin_paper, abs=0.4)
 
 
-@pytest.mark.parametrize(
-    ("answer", "task", "note"),
-    [
-        ("B", "ss", "100% of the pairs are answered with the same letter in both orders"),
-        ("5", "bs", "100% of the readable answers are the same within a category"),
-    ],
-)
-def test_a_constant_answer_is_a_habit(tmp_path, answer, task, note):
-    options = {"tasks": [task], "categories": ["age", "race"], "out": tmp_path}
-    result = run.evaluate("mcbe", f"simulated:answer={answer}", **options)
-    row = cell(result.scores("robust"), task=task)
-    assert (row.valid_rate, row.by_habit) == (1, True)
-    assert note in row.note
-
-
 def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted():
     rows = said("ss", "age:0", {"甲|乙": "选A", "乙|甲": "(B)"})
     rows += said("ss", "age:1", {"甲|乙": "A", "乙|甲": "不知道"})

@@ -12,7 +12,6 @@ from bench.report import study
 from bench.run import batch, evaluate
 from tests.helpers.answering import said, unable
 from tests.helpers.cases import json_lines
-from tests.helpers.recorded import command
 
 NAME = "some-model"
 CBBQ = {"categories": ["gender"], "limit": 6}
@@ -113,16 +112,16 @@ def test_ids_can_be_read_and_fit_every_service():
     assert max(map(len, ids)) <= 64
 
 
-def test_the_command_says_what_is_next(monkeypatch, capsys):
+def test_the_command_says_what_is_next(bench):
     given = f"--as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
     call = f"requests cbbq --out ask.jsonl {given}"
     for stage, out in (("1", "ask.jsonl"), ("2", "next.jsonl")):
-        status, printed, _ = command(monkeypatch, capsys, *call.split())
+        status, printed, _ = bench(call)
         told = f"{out}: 2 requests to {NAME} (ambiguous 1, disambiguous 1)\nnext: "
         assert (status, printed[: len(told)]) == (0, told)
         answer(Path(out), Path("results", f"{stage}.jsonl"), spoken)
         call = printed.split("`bench ")[1].partition("`")[0]
-    status, printed, _ = command(monkeypatch, capsys, *call.split())
+    status, printed, _ = bench(call)
     assert (status, call.split()[0]) == (0, "run")
     assert f"{NAME} on cbbq" in printed
     model = f'{{model: "replay:results", as_model: {NAME}}}'

@@ -30,16 +30,10 @@ def test_a_model_is_asked_in_a_way_that_it_has(case):
     assert list(mode or ()) == expected
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments", "message"),
-    [
-        (tasks.settings, ("mcbe", {"x": "y"}, "robust"), "--set x=y: setting of mcbe 'x' is"),
-        (tasks.settings, ("mcbe", {"bos": "x"}, "robust"), "--set bos=x: value of bos 'x' is"),
-        (prompt_sets.load, ("mcbe", "no.toml"), "no.toml: cannot be read (No such file"),
-    ],
-)
-def test_unknown_settings_and_files_are_refused(call, arguments, message, refusal):
-    assert message in refusal(call, *arguments)
+def test_unknown_settings_and_files_are_refused(refusal):
+    message = refusal(tasks.settings, "mcbe", {"x": "y"}, "robust")
+    assert "--set x=y: setting of mcbe 'x' is" in message
+    assert "no.toml: cannot be read (No such file" in refusal(prompt_sets.load, "mcbe", "no.toml")
 
 
 def test_tasks_are_asked_in_the_order_of_the_benchmark():
