@@ -94,25 +94,21 @@ def test_one_answer_is_worth_its_score_by_the_preset(case):
     assert note in row.note
 
 
-# By item, the replies in bias scoring and the marks of its analysis.
-RATED = {
-    "age:1": ("4", (10, 9, 8, 2)),
-    "age:2": ("5", (10, 9, 8, 2)),
-    "race:1": ("10", (13, 13, 13, 5)),
-    "worldview:1": ("5", (0, 0, 0, 0)),
-}
-
-
 def test_every_mean_is_the_one_reckoned_by_hand(tmp_path):
     data = table(tmp_path / "data", {"score": 4}, {"score": 6, "subtype": "z"})
     table(data, {"words": "甲，乙，丙", "score": 5}, category="race")
     table(data, {"score": 5}, category="worldview")
     answers = strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙")
     answers |= {("ss", "race:1", f"{a}|{b}"): "A" for a, b in permutations("甲乙丙", 2)}
-    answers |= {("pc", item, word): 1 for item in list(RATED)[:3] for word in "甲乙丙"}
+    answers |= {("pc", item, word): 1 for item in ("age:1", "age:2", "race:1") for word in "甲乙丙"}
     answers |= {("pc", "age:2", "乙"): 3}
     judged = {}
-    for item, (severity, grades) in RATED.items():
+    for item, severity, grades in (
+        ("age:1", "4", (10, 9, 8, 2)),
+        ("age:2", "5", (10, 9, 8, 2)),
+        ("race:1", "10", (13, 13, 13, 5)),
+        ("worldview:1", "5", (0, 0, 0, 0)),
+    ):
         for task, reply in (("sc", "x"), ("bs", severity), ("ba", "分析")):
             answers[task, item, "answer"] = reply
         judged |= {("ba", item, f"judge:{k}"): str(mark) for k, mark in enumerate(grades, 1)}
