@@ -28,19 +28,6 @@ UNFOLDED = 3
 TEXT = "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto"
 
 
-def questions(answers: pd.DataFrame) -> pd.Series:
-    """Return the prompts without a first line if all prompts of a task share this line.
-
-    Args:
-        answers: of `bench.answers`.
-    """
-    asked = answers[["benchmark", "task", "prompt"]].drop_duplicates()
-    lines = asked.prompt.str.partition("\n")
-    is_shared = lines[0].groupby([asked.benchmark, asked.task]).transform("nunique") == 1
-    asked["question"] = asked.prompt.where(~is_shared | (lines[2] == ""), lines[2])
-    return answers.merge(asked, how="left").question.set_axis(answers.index)
-
-
 def matching(answers: pd.DataFrame, contains: str = "", **values: Any) -> pd.DataFrame:
     """Return the answers with some values, and with a text.
 

@@ -93,7 +93,7 @@ def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.D
     return grades.assign(repeat=grades.groupby(keys).cumcount()).reset_index(drop=True)
 
 
-def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
+def analyses(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
     """Collect the points of McBE's bias analyses, averaged over repeats and people.
 
     Args:
@@ -126,7 +126,7 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         else:
             pairs = zip(marks.said, marks.reference, strict=True)
             rule = [100 * LCSseq.normalized_similarity(final(a), b) for a, b in pairs]
-            noise = [_rng(seed, name, item).normal(0, SPREAD, PEOPLE) for item in marks.item_id]
+            noise = [_rng(name, item).normal(0, SPREAD, PEOPLE) for item in marks.item_id]
             each = np.round(np.clip(np.array(rule)[:, None] + np.stack(noise), 0, 100))
             marks["human"] = each.mean(axis=1)
         parts.append(_described(marks.dropna(subset="human"), items, judge, name))
@@ -179,7 +179,7 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
     return _joined(parts, "", COLUMNS)
 
 
-def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
+def verdicts(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
     """Collect verdicts on CBBQ's explanations, 1 for biased.
 
     Args:
@@ -210,7 +210,7 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             target = item.target.where(item.polarity == "neg", 1 - item.target)
             rule = marks.parsed.to_numpy() == np.array([LETTERS[k] for k in target])
             keys = zip(*(marks[key] for key in KEYS), strict=True)
-            slips = np.array([_rng(seed, name, *key).random() for key in keys]) >= RELIABILITY
+            slips = np.array([_rng(name, *key).random() for key in keys]) >= RELIABILITY
             marks["human"] = (rule ^ slips).astype(float)
         else:
             marks["reply"] = marks.said.map(cell)
@@ -243,9 +243,9 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 
 
-def _rng(seed: int, *names: object) -> np.random.Generator:
+def _rng(*names: object) -> np.random.Generator:
     """Make a random generator for one mark. This does not depend on the other marks."""
-    return np.random.default_rng([seed, *"\0".join(map(str, names)).encode()])
+    return np.random.default_rng([0, *"\0".join(map(str, names)).encode()])
 
 
 def _has(run: Run, task: str) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -64,29 +64,19 @@ ROW += ["seconds", "key"]
 Classify = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
-class Learner(Protocol):
-    """A recipe to train a model on a controlled set. `describe` returns its options."""
-
-    name: str
-
-    def describe(self) -> Mapping[str, Any]: ...
-
-    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
-        """Train a model on `rows`, in a `folder` that may have files of an interrupted training."""
-        ...
-
-
 class FromScratch:
     """Train the tiny transformer of `bench.scorers.tiny_nli`, with the pack's words."""
 
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
+        """Return the options of the recipe."""
         from bench.scorers.tiny import RECIPE
 
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
+        """Train a model on `rows`, in a `folder` that may have files of an interrupted training."""
         from bench.scorers.local.device import placement
         from bench.scorers.local.encoders import Classifier
         from bench.scorers.tiny_nli import tokenizer, train
@@ -137,7 +127,7 @@ def evaluate(
     rates: Sequence[float] = RATES,
     seeds: Sequence[int] = SEEDS,
     ns_words: str = NS_WORDS[0],
-    learner: Learner | None = None,
+    learner: FromScratch | Continued | None = None,
     data: str | Path | None = None,
     cache: str | Path | None = None,
     assignment: str = "word",
@@ -195,16 +185,15 @@ def evaluate(
                         folder = root.expanduser() / key
                         given, source = _model(learner, pack, rows, pairs, seed, folder, name)
                         scores = _scores(pairs_of[ns_words], given)
-                        row = {**given.attrs, "key": key}
-                        row |= {"language": pack.language, "rate": rate, "seed": seed}
-                        row |= {"ns_words": ns_words, "model": learner.name}
+                        row = {"language": pack.language, "rate": rate, "seed": seed, "key": key}
+                        row |= {"ns_words": ns_words, "model": learner.name, **given.attrs}
+                    row |= {"source": source, "data": f"{pack.name}, {pack.version}"}
                     for name, score in scores.items():
-                        numbers = {"measure": name, "score": score}
-                        numbers |= {"expected": ideal.get(name, np.nan), "source": source}
-                        numbers["data"] = f"{pack.name}, {pack.version}"
-                        table.append({**{column: row[column] for column in ROW}, **numbers})
+                        numbers = {"score": score, "expected": ideal.get(name, np.nan)}
+                        table.append({**row, "measure": name, **numbers})
                     bar.update()
-    return pd.DataFrame(table)
+    columns = [*ROW, "measure", "score", "expected", "source", "data"]
+    return pd.DataFrame(table, columns=columns)
 
 
 def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack]:
@@ -267,7 +256,7 @@ def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
 
 
 def _model(
-    learner: Learner,
+    learner: FromScratch | Continued,
     pack: Pack,
     rows: Sequence[Row],
     pairs: Mapping[int, Pair],

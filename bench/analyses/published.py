@@ -15,6 +15,7 @@ import pandas as pd
 from bench.benchmarks import resolve
 from bench.core.errors import BadInput
 from bench.data.readers import as_path, check_header, read_lines
+from bench.metrics.frames import Table
 from bench.run.results import Run, labels
 
 PATH = Path(__file__).parent / "published.csv"
@@ -23,7 +24,6 @@ COLUMNS = ["benchmark", "series", "model", "checkpoint", "billions", *PLACE]
 COLUMNS += ["score", "setting", "source", "caution"]
 COMPARED = ["model", "published_model", *PLACE, "score", "ci_low", "ci_high", "published"]
 COMPARED += ["difference", "n", "own_setting", "published_setting", "source", "caution"]
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
@@ -45,22 +45,20 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
     path = as_path(path or PATH)
     text = "".join(f"{line}\n" for _number, line in read_lines(path) if not line.startswith("#"))
     try:
-        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+        rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     except ValueError as error:
         raise BadInput(f"{path}: cannot be read as CSV ({error})") from None
-    check_header(path, [str(name) for name in table.columns], COLUMNS)
-    for row, cells in enumerate(table.to_dict("records"), start=1):
-        for column in ("score", "billions"):
-            cell = cells[column]
-            if not NUMBER.fullmatch(cell) and not (column == "billions" and cell == ""):
-                raise BadInput(f"{path}, row {row}, column `{column}`: {cell!r}; expected a number")
+    check_header(path, [str(name) for name in rows], COLUMNS)
+    table = Table(rows, str(path))
+    table.first = 1
+    table.check_filled("score")
+    rows = rows.assign(score=table.numbers("score"), billions=table.numbers("billions"))
+    for row, name in enumerate(rows.benchmark):
         try:
-            table.loc[row - 1, "benchmark"] = resolve(cells["benchmark"])
+            rows.loc[row, "benchmark"] = resolve(name)
         except BadInput as error:
-            raise BadInput(f"{path}, row {row}, column `benchmark`: {error}") from None
-    for column in ("score", "billions"):
-        table[column] = pd.to_numeric(table[column])
-    own = table[table.benchmark == resolve(benchmark)]
+            raise BadInput(f"{table.place(row, 'benchmark')}: {error}") from None
+    own = rows[rows.benchmark == resolve(benchmark)]
     return own.drop(columns="benchmark").reset_index(drop=True)
 
 

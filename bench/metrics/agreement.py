@@ -189,11 +189,7 @@ def _beyond_chance(observed: np.ndarray, chance: np.ndarray, scale: np.ndarray) 
 
 
 def _kappa(given: pd.DataFrame, every: pd.DataFrame) -> Coefficient:
-    """Compute the kappa of categories: Cohen's for two raters, Fleiss' for more.
-
-    Args:
-        given: the filled rows of `every`.
-    """
+    """Compute Cohen's kappa for two raters, Fleiss' for more; `given` are rows with a rating."""
     table = every.pivot_table(
         index="item_id", columns="rater", values="rating", aggfunc="first", dropna=False
     )

@@ -205,15 +205,7 @@ def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
 
 
 def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> pd.DataFrame:
-    """Test each two models, in the score and in their readable shares.
-
-    Args:
-        own: the models' own scores.
-
-    Returns:
-        The columns of `compare` and `READABLE`; whether a preferred letter may be why the scores
-        differ, `by_letters`; and whether unreadable answers may be, `by_unread`.
-    """
+    """Test each two models in the score and in readability, and name doubts about a difference."""
     read = units[units.parsed >= units.answered]
     parts, sides = ["category", "part"], ["first", "second"]
     tests = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)

@@ -93,15 +93,15 @@ def duplicates(texts: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("rows", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> Diversity:
+def diversity(texts: pd.DataFrame) -> Diversity:
     """Compute ROUGE-L within and across categories, over pairs of distinct texts.
 
     Intervals are by the jackknife over texts of a mean over pairs (Arvesen, Annals of Mathematical
     Statistics, 1969): pairs share texts, so they are not independent.
 
     Args:
-        texts: as `bench.data.texts.texts` returns them.
-        largest: of more distinct texts, a random sample of this size is compared.
+        texts: as `bench.data.texts.texts` returns them; of more than `LARGEST` distinct texts, a
+            random sample of this size is compared.
 
     Raises:
         BadInput: no texts.
@@ -117,8 +117,8 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         raise BadInput("diversity: there are no texts to compare")
     distinct = texts.drop_duplicates(["category", "text"]).reset_index(drop=True)
     compared = distinct
-    if len(distinct) > largest:
-        sample = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
+    if len(distinct) > LARGEST:
+        sample = np.random.default_rng(0).choice(len(distinct), LARGEST, replace=False)
         compared = distinct.loc[np.sort(sample)].reset_index(drop=True)
     # Pairs between languages stay NaN, because these share hardly any words.
     values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
@@ -130,18 +130,17 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
     codes = compared.category.map(names.index).to_numpy()
     same, known = codes[:, None] == codes[None, :], ~np.isnan(values)
     # Each pair once, and no text with itself.
-    masks = {"within": np.triu(same, k=1), "across": np.triu(~same & known, k=1)}
+    within, across = np.triu(same, k=1), np.triu(~same & known, k=1)
     rows = [
-        {"category": ALL, **_summary(texts, distinct, values, masks["within"])},
-        {"category": "across", **_summary(texts, distinct, values, masks["across"])},
+        {"category": ALL, **_summary(texts, distinct, values, within)},
+        {"category": "across", **_summary(texts, distinct, values, across)},
     ]
     for k, name in enumerate(names):
         own = np.flatnonzero(codes == k)
         pairs = np.ix_(own, own)
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
-        within = masks["within"][pairs]
-        rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    first, second = np.nonzero((masks["within"] | masks["across"]) & (values >= NEAR))
+        rows.append({"category": name, **_summary(part, kinds, values[pairs], within[pairs])})
+    first, second = np.nonzero((within | across) & (values >= NEAR))
     near = values[first, second].astype(float)
     return Diversity(pd.DataFrame(rows), _pairs(near, compared.iloc[first], compared.iloc[second]))
 

@@ -65,31 +65,25 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
     """
     tables = []
-    for name, own in scores.groupby("benchmark", sort=False):
-        benchmark = str(name)
-        lines = primary_metrics(own, benchmark)
-        places = {(line.task, line.metric): k for k, line in enumerate(lines)}
-        are_shares = all(line.share for line in get(benchmark).metrics.primary_metrics)
-        order, meanings = [], []
-        for row in own.to_dict("records"):
-            task, metric = row["task"], row["metric"]
-            place = places.get((task, metric), len(lines))
-            is_primary = place < len(lines)
-            title = f"{task_words(task)}: {measure_words(metric)}"
-            line = PrimaryMetric(task, metric, title, "", are_shares, worse="")
-            if is_primary:
-                line = lines[place]
-            worse = "higher" if line.biased_is_high else "lower"
+    for benchmark, own in scores.groupby("benchmark", sort=False):
+        lines = {(line.task, line.metric): line for line in primary_metrics(own, str(benchmark))}
+        places = list(zip(own.task, own.metric, strict=True))
+        are_shares = all(line.share for line in get(str(benchmark)).metrics.primary_metrics)
+        meanings = []
+        for place, row in zip(places, own.to_dict("records"), strict=True):
+            title = f"{task_words(place[0])}: {measure_words(place[1])}"
+            line = lines.get(place, PrimaryMetric(*place, title, "", are_shares, worse=""))
+            is_primary = place in lines
             meaning = {
                 "title": short_title(line) if is_primary else title,
                 "primary": is_primary,
-                "worse": worse if is_primary else "",
+                "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
                 "unit": "%" if line.share else "points",
                 "doubt": doubt(line, row, higher=True) or doubt(line, row, higher=False),
             }
-            order.append(place)
             meanings.append(meaning)
         own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
+        order = [[*lines, place].index(place) for place in places]
         tables.append(own.iloc[np.argsort(order, kind="stable")])
     return pd.concat(tables)
 

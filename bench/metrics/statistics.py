@@ -361,13 +361,7 @@ def _units(
     mean_over: str | Sequence[str] | None,
     crossed: str,
 ) -> pd.DataFrame:
-    """Return the sums and units of each row of a frame.
-
-    Returns:
-        `top` and `bottom`, the numbers to add up and divide; whether the row has none (`missing`,
-        both are then 0); the `stratum` and `cluster`; the `part` that has a share of its own; and,
-        if there is a second thing that was sampled, `crossed`, and `within`, its stratum.
-    """
+    """Return the sums and units of each row; a row without a number is `missing`, its sums 0."""
     for name, value in (("cluster", cluster), ("stratum", stratum)):
         if value and value not in table.rows:
             have = ", ".join(map(str, table.rows.columns))
@@ -410,11 +404,8 @@ def _resampled(units: pd.DataFrame, sums: list[str]) -> Totals:
 
 
 def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
-    """Return the mean over parts of the first sum divided by the second.
-
-    Args:
-        bottoms: if one of these sums is 0, we skip a part, because this has no share.
-    """
+    """Return the mean over parts of the first sum divided by the second."""
+    # A part without one of these sums has no share.
     kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
     if not len(kept):
         return lambda sums: np.full(len(sums), np.nan)

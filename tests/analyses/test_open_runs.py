@@ -27,31 +27,23 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path, refusal):
 
 
 def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
-    found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
+    options = {"benchmarks": "cbbq", "options": {"cbbq": {"limit": 1}}}
+    found = opened([], demo=MODELS, **options)
     assert [one.model for one in found] == MODELS
     assert found[0].metadata["asked"]["limit"] == 1
-    monkeypatch.setattr("bench.analyses.REFERENCES", ("simulated respondent",))
-    only = {"benchmarks": "cbbq", "demo": MODELS[:1], "options": {"cbbq": {"limit": 1}}}
-    assert [one.model for one in opened([], **only)] == MODELS[:1]
+    assert [one.model for one in opened([], demo=MODELS[:1], **options)] == MODELS[:1]
     monkeypatch.setattr("bench.analyses.REFERENCES", ())  # as if these were real models
-    assert [one.model for one in opened([], **only)] == MODELS
+    assert [one.model for one in opened([], demo=MODELS[:1], **options)] == MODELS
 
 
 def test_scores_of_runs_are_also_those_on_common_answers(tmp_path):
-    models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
-    for model in models:
-        options = {"limit": 20, "categories": ["age", "gender"], "out": tmp_path / model}
-        run.evaluate("cbbq", model, **options)
+    models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4"]
+    run.evaluate_all("cbbq", models, tmp_path, limit=20, categories=["age", "gender"])
     columns = {"billions": {models[0]: 7}}
-    own, common, runs = open_scores([tmp_path / "*"], benchmarks='["cbbq"]', columns=columns)
-    assert {one.model for one in runs} == set(models)
-    first, whole = bench.measure(own), "category == 'all' and model == @models[1]"
-    assert first.query(whole).valid_rate.iloc[0] < 1
-    assert bench.measure(common).query(whole).valid_rate.iloc[0] == 1
-    assert set(first.title) == {"Ambiguous: share of stereotyped answers"}
-    assert set(first.worse) == {"higher"}
-    doubts = first.query("category == 'all' and doubt != ''").set_index("model").doubt
-    assert doubts.to_dict() == {models[2]: "the same answer to everything"}
+    own, common, runs = open_scores([tmp_path / "*/*"], benchmarks='["cbbq"]', columns=columns)
+    assert [one.model for one in runs] == models
+    rates = [bench.measure(table).valid_rate.min() for table in (own, common)]
+    assert rates[0] < rates[1] == 1
     assert set(own.billions.dropna()) == {7}
 
 
@@ -69,45 +61,41 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
 
 
-def test_lists_and_mappings_may_be_json_texts(refusal):
-    assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
-    assert parameters(runs="a, b") == [["a", "b"]]
+def test_a_list_that_is_no_text_is_kept_and_an_ambiguous_text_refused(refusal):
+    assert parameters(models=["c"]) == [["c"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
 
 
-BIASED = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
-
-
-def ask(folder, model=BIASED[0], **options):
-    out = folder / str(len(list(folder.iterdir())))
-    return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
+OPTIONS = {
+    "plain": {},
+    "instructed": {"settings": {"prompting": "Q+IF"}, "categories": ["age", "race"]},
+    "reworded": {"prompts": "reworded"},
+    "warm": {"seed": 7, "prompts": "reworded"},
+    "hot": {"seed": 8, "prompts": "reworded"},
+    "other": {"model": MODELS[1]},
+}
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
+    folder, common = tmp_path_factory.mktemp("runs"), {"model": MODELS[0], "limit": 2}
     return {
-        "plain": ask(folder),
-        "instructed": ask(folder, settings={"prompting": "Q+IF"}, categories=["age", "race"]),
-        "reworded": ask(folder, prompts="reworded"),
-        "warm": ask(folder, seed=7, prompts="reworded"),
-        "hot": ask(folder, seed=8, prompts="reworded"),
-        "other": ask(folder, BIASED[1]),
+        name: bench.evaluate("cbbq", out=folder / name, **{**common, **own})
+        for name, own in OPTIONS.items()
     }
 
 
-def test_the_runs_count_that_were_asked_most_alike(runs):
-    for first in ("plain", "instructed"):
-        order = sorted(runs, key=lambda name: name != first)
-        outcomes, chosen = open_conditions([runs[name].folder for name in order])
-        pair = [runs[name].folder for name in ("plain", "reworded")]
-        assert [run.folder for run in chosen] == pair
+@pytest.mark.parametrize("first", ["plain", "instructed"])
+def test_the_runs_count_that_were_asked_most_alike(runs, first):
+    order = sorted(runs, key=lambda name: name != first)
+    outcomes, chosen = open_conditions([runs[name].folder for name in order])
+    assert [one.folder.name for one in chosen] == ["plain", "reworded"]
     assert list(outcomes.prompts.unique()) == ["bench-cbbq-3", "bench-cbbq-3#reworded"]
     # A model without a second prompt set is left out.
-    assert list(outcomes.model.unique()) == BIASED[:1]
+    assert list(outcomes.model.unique()) == MODELS[:1]
+    # Only questions that were asked under both conditions count.
     outcomes, _chosen = open_conditions(list(runs.values()), condition=prompting)
     assert list(outcomes.prompts.unique()) == ["Q", "Q+IF"]
-    # Only questions that were asked under both count.
     assert set(outcomes.category) == {"age", "race"}
 
 
@@ -123,17 +111,14 @@ def test_what_cannot_be_compared_is_refused(runs, refusal, names, message):
 
 
 def test_a_csv_is_compared_over_categories(tmp_path, refusal):
-    file = tmp_path / "mine.csv"
-    rows = [
-        f"m,{c},{p},0.{k}{n}" for k, c in enumerate(["age", "race"]) for n, p in enumerate("ab")
-    ]
-    file.write_text("\n".join(["model,category,prompts,score", "m,all,a,0.9", *rows]))
+    file, header = tmp_path / "mine.csv", "model,category,prompts,score\n"
+    file.write_text(f"{header}m,all,a,9\nm,age,a,0\nm,age,b,1\nm,race,a,10\nm,race,b,11\n")
     scores, chosen = open_conditions([], file)
     assert chosen == []
     assert list(scores.category) == ["age", "age", "race", "race"]
-    (row,) = bench.compare(scores, "score", between="prompts", by="model").to_dict("records")
-    assert (row["estimate"], row["n"]) == (pytest.approx(-0.01), 2)
-    file.write_text("model,category,prompts,score\nm,age,a,0.5\nm,race,b,0.5\n")
+    (row,) = bench.compare(scores, "score", between="prompts", by="model").itertuples()
+    assert (row.estimate, row.n) == (pytest.approx(-1), 2)
+    file.write_text(f"{header}m,age,a,0.5\nm,race,b,0.5\n")
     assert "m: no question was asked under all of a, b" in refusal(open_conditions, [], file)
     file.write_text("model,score\nm,0.5\n")
     assert "mine.csv: column 'prompts'" in refusal(open_conditions, [], file)

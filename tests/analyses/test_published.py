@@ -10,8 +10,6 @@ from bench.analyses import published as papers
 from bench.analyses.published import COLUMNS, published
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.core.numbers import half_up
-from bench.run import Run
-from bench.run.results import labels
 from bench.tasks.nli_labels import LABELS
 
 
@@ -64,37 +62,32 @@ def test_table_3_follows_from_its_distributions_of_labels(measure, differ):
 
 
 @pytest.mark.parametrize(
-    ("model", "published_model"),
+    ("name", "published_model"),
     [
         ("hfl/chinese-roberta-wwm-ext-large", "HFL RoBERTa large (wwm)"),
         ("hfl/chinese-roberta-wwm-ext", "HFL RoBERTa base (wwm)"),
         ("models/cl-tohoku/bert-base-japanese-v2", "Tohoku BERT base"),
     ],
 )
-def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(model, published_model):
-    category = "ja" if "japanese" in model else "zh"
-    row = {"preset": "robust", "category": category, "task": "all", "metric": "coal"}
-    row |= {"score": 0.5, "ci_low": 0.4, "ci_high": 0.6, "n": 10}
-    data = {"name": "d", "version": "1", "language": "zh", "labels": {}}
-    asked = {"model": model, "repeats": 1, "prompts": "none"}
-    own = Run(Path(model), {"benchmark": "nli_coal", "asked": asked, "data": data})
-    scores = pd.DataFrame([row | {"model": labels([own])[0]}])
+def test_a_run_is_compared_with_the_model_whose_name_it_shares_most_of(
+    tmp_path, name, published_model
+):
+    own = run.evaluate(
+        "nli_coal", "simulated:", name=name, categories=["zh"], limit=2, out=tmp_path
+    )
+    scores = own.scores().assign(category="ja" if "japanese" in name else "zh", model=name)
     compared = papers.compare_with_published([own], scores)
-    assert list(compared.published_model) == [published_model]
+    assert set(compared.published_model) == {published_model}
 
 
 def test_a_run_is_compared_with_the_same_model_alone(tmp_path):
-    own = tmp_path / "own.csv"
-    row = "cbbq,,{},{},,all,ambiguous,s_amb,0.25,all items,a paper of 2026,"
-    models = [("Habit", "lab/habit-1"), ("Habit large", "lab/habit-10"), ("Other", "")]
-    lines = [",".join(COLUMNS), *(row.format(*model) for model in models)]
-    own.write_text("\n".join(lines), "utf-8")
+    printed = Path(__file__).with_name("printed.csv")
     asked = [
         run.evaluate("cbbq", "simulated:answer=A", name=name, limit=2, out=tmp_path / name)
         for name in ("Habit-1 (chat)", "my habit-1")
     ]
     scores = run.table(asked)
-    (found,) = papers.compare_with_published(asked, scores, own).itertuples()
+    (found,) = papers.compare_with_published(asked, scores, printed).itertuples()
     assert (found.model, found.published_model) == ("Habit-1 (chat)", "Habit")
     assert found.difference == pytest.approx(found.score - 0.25)
     assert "samples" in found.own_setting

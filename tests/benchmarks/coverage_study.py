@@ -13,9 +13,7 @@ error beside it. A hundred studies of everything take about ten minutes on one c
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,21 +27,14 @@ from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.mcbe import scores as mcbe
 from bench.benchmarks.mcbe.instances import Values
 from bench.benchmarks.nli_coal.formulas import score_metrics
-from bench.benchmarks.nli_coal.outcomes import CROSSED, NEUTRAL_TERMS
+from bench.benchmarks.nli_coal.outcomes import CROSSED
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import (
-    Estimate,
-    Limits,
-    Sample,
-    estimate,
-    interval,
-    resample,
-)
-from bench.metrics.engine import Metric, Scoring, Sums
+from bench.metrics.bootstrap import Estimate, interval
+from bench.metrics.engine import Scoring
 from bench.metrics.significance import compare_resamples, slope_test
-from bench.metrics.table import ALL, PrimaryMetric
+from bench.metrics.table import ALL
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
@@ -64,65 +55,41 @@ SCATTER, ITEMS = (0.01, 0.02, 0.04), 0.006
 # Points and weights for means over a normal distribution.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-KEYS = ["benchmark", "what", "effects", "truth"]
-# The keys, the number of the study, whether the interval holds the truth (or the test shows a
-# difference), and the interval's width.
-Check = tuple[str, str, str, str, int, bool, float]
-Rng = np.random.Generator
+# `held`: whether an interval holds the truth, or a test shows a difference.
+KEYS = ["benchmark", "score", "effects", "truth"]
+COLUMNS = [*KEYS, "study", "held", "width"]
 
 
-def intercept(share: float, *effects: float) -> float:
+def intercept(share, *effects):
     """Find the logit at which answers are stereotyped in `share` of the population."""
     spread = math.hypot(*effects)
     return float(brentq(lambda a: WEIGHTS @ expit(a + spread * NODES) - share, -40, 40))
 
 
-def check(interval: Estimate, value: float, *keys: Any) -> Iterator[Check]:
+def check(ends, value, *keys):
     """Check whether the interval of one study holds the true value, if there is one."""
-    if not math.isnan(interval.low):
-        held = interval.low - 1e-12 <= value <= interval.high + 1e-12
-        yield *keys, held, interval.high - interval.low
+    if not math.isnan(ends.low):
+        yield *keys, ends.low - 1e-12 <= value <= ends.high + 1e-12, ends.high - ends.low
 
 
-class Score(NamedTuple):
-    """A score, the observed one first, then its resamples."""
-
-    values: np.ndarray
-    sample: Sample
-    limits: Limits
-
-    @property
-    def estimate(self) -> Estimate:
-        """The score with its interval, as in the score table."""
-        return interval(self.values, self.sample, self.limits)
-
-
-# By category, task and metric.
-Scores = dict[tuple[str, str, str], Score]
-
-
-def scores_of(scoring: Scoring, primary_metrics: Sequence[PrimaryMetric]) -> Scores:
-    """Compute the primary metric scores and their resamples."""
+def scores_of(scoring, primary_metrics):
+    """Return the value and resamples, the sample and the limits of each primary score."""
     wanted = {(line.task, line.metric) for line in primary_metrics}
-    return {
-        (category, *metric.place): Score(
-            scoring.values(metric, category), scoring.sample(metric, category), metric.limits
-        )
-        for category, metric in scoring.rows_of_table()
-        if metric.place in wanted
-    }
+    scores = {}
+    for category, metric in scoring.rows_of_table():
+        if metric.place in wanted:
+            values, sample = scoring.values(metric, category), scoring.sample(metric, category)
+            scores[category, *metric.place] = values, sample, metric.limits
+    return scores
 
 
-def of_place(scores: Scores, column: int) -> Iterator[tuple[str, Estimate]]:
-    """Yield the intervals of a study's scores, one or all categories, with what they are of."""
-    for place, score in scores.items():
-        categories = "all categories" if place[0] == ALL else "one category"
-        yield f"{place[column]}, {categories}", score.estimate
+def with_extent(name, category):
+    return f"{name}, {'all categories' if category == ALL else 'one category'}"
 
 
-def table(rows: Iterator[Check]) -> pd.DataFrame:
+def table(rows):
     """Count how often intervals hold the truth, or tests show a difference."""
-    frame = pd.DataFrame(rows, columns=[*KEYS, "study", "held", "width"])
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     # Intervals of one study go together; a share of 0 or 1 is not known for sure.
     each = frame.groupby([*KEYS, "study"], sort=False).held.mean().groupby(KEYS, sort=False)
     studies = each.count()
@@ -133,23 +100,16 @@ def table(rows: Iterator[Check]) -> pd.DataFrame:
     return pd.DataFrame(counts).reset_index()
 
 
-def cbbq_templates(folder: str) -> pd.DataFrame:
+def cbbq_templates(folder):
     """List the templates: `category`, `task`, `part`, `cluster` (the scene), `size` (questions)."""
     items = frame(load(find("cbbq", folder)))
-    items["scene"] = scenes(items)
-    keys = ["category", "condition", "cluster", "scene"]
-    rows = items.groupby(keys, sort=False).size().rename("size").reset_index()
-    rows = rows.drop(columns="cluster").rename(columns={"condition": "task", "scene": "cluster"})
+    keys = {"category": items.category, "task": items.condition, "template": items.cluster}
+    keys["cluster"] = scenes(items)
+    rows = pd.DataFrame(keys).groupby([*keys], sort=False).size().rename("size").reset_index()
     return rows.assign(part=rows.category + "|" + rows.task, request="answer")
 
 
-def cbbq_scores(
-    templates: pd.DataFrame,
-    share: float,
-    effects: tuple[float, float],
-    rng: Rng,
-    common: Rng | None = None,
-) -> Scores:
+def cbbq_scores(templates, share, effects, rng, common=None):
     """Draw a model's answers; models with the same `common` share most of the scenes' effects."""
     scene, index = np.unique(templates.cluster.to_numpy(), return_inverse=True)
     own = rng.normal(size=len(scene))
@@ -163,134 +123,110 @@ def cbbq_scores(
     biased = rng.binomial(np.where(ambiguous, n, decided), p)
     left = rng.binomial(n - np.where(ambiguous, biased, 0), 0.6)
     unknown = np.where(ambiguous, left, n - decided)
-    rows = pd.DataFrame(0, index=templates.index, columns=CBBQ_SUMS)
-    rows["n"] = rows["came"] = rows["valid"] = n
-    rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
-    rows["correct"] = np.where(ambiguous, unknown, decided - biased)
-    rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
+    correct = np.where(ambiguous, unknown, decided - biased)
+    sums = dict.fromkeys(CBBQ_SUMS, 0) | dict.fromkeys(["n", "came", "valid"], n)
+    sums |= {"biased": biased, "decided": n - unknown, "unknown": unknown, "correct": correct}
+    rows = templates.drop(columns="size").assign(**sums)
     return scores_of(cbbq.scoring_of(rows, "robust"), cbbq.PRIMARY_METRICS)
 
 
-def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
-    """Check intervals of CBBQ's scores."""
+def cbbq_coverage(templates, studies):
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
         scores = cbbq_scores(templates, share, effects, np.random.default_rng([1, k]))
-        for what, result in of_place(scores, 2):
-            true = 0.7 * (1 - share) if what.startswith("accuracy") else share
-            yield from check(result, true, "CBBQ", what, name, f"{share:g}", k)
+        for (category, _task, metric), score in scores.items():
+            true = 0.7 * (1 - share) if metric == "accuracy" else share
+            keys = ("CBBQ", with_extent(metric, category), name, f"{share:g}", k)
+            yield from check(interval(*score), true, *keys)
 
 
-def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
+def cbbq_pairs(templates, studies):
     """Check paired differences of one model or prompt set and another."""
     for (name, effects), more, k in product(CBBQ_EFFECTS.items(), (0.0, 0.05), range(studies)):
-        both = []
+        sides = []
         for side, share in enumerate((0.35, 0.35 + more)):
             own, common = np.random.default_rng([4, k, side]), np.random.default_rng([5, k])
-            both.append(cbbq_scores(templates, share, effects, own, common))
-        first, second = both
-        for place in (key for key in first if key[2] in ("s_amb", "s_disamb")):
-            difference = second[place].values - first[place].values
-            tested = compare_resamples(difference, min(side[place].sample for side in both), 1)
-            interval = Estimate(tested.difference, tested.ci_low, tested.ci_high)
-            of = "all categories" if place[0] == ALL else "one category"
+            sides.append(cbbq_scores(templates, share, effects, own, common))
+        for place in (key for key in sides[0] if key[2] in ("s_amb", "s_disamb")):
+            (first, first_sample, _), (second, second_sample, _) = (own[place] for own in sides)
+            tested = compare_resamples(second - first, min(first_sample, second_sample), 1)
+            ends = Estimate(tested.difference, tested.ci_low, tested.ci_high)
             study = (name, f"{more:g}", k)
-            yield from check(interval, more, "CBBQ", f"difference, {of}", *study)
+            yield from check(ends, more, "CBBQ", with_extent("difference", place[0]), *study)
             # What does not hold 0 is called a difference.
-            test = check(interval, 0.0, "CBBQ", f"test of a difference, {of}", *study)
-            yield from ((*keys, not held, width) for *keys, held, width in test)
+            test = with_extent("test of a difference", place[0])
+            for *keys, held, width in check(ends, 0.0, "CBBQ", test, *study):
+                yield *keys, not held, width
 
 
-def nli_pairs(folder: str) -> pd.DataFrame:
+def nli_pairs(folder):
     """List the pairs of one language, with what they are drawn by."""
     items = frame(load(find("nli_coal", folder), ["en"]))
     pro = items.set.map({"ps": True, "as": False}) == (items.gender == "feminine")
     kind = np.where(items.set == "ns", "neutral", np.where(pro, "female-stereo", "male-stereo"))
     rows = items[["category", "set", "gender", "cluster", "frame"]]
     rows = rows.rename(columns={"set": "task", "frame": "sentence"})
-    return rows.assign(stratum=items.category + "|" + kind, probable=False)
+    return rows.assign(stratum=items.category + "|" + kind)
 
 
-def nli_scores(
-    pairs: pd.DataFrame, share: float, effects: tuple[float, float], rng: Rng
-) -> dict[str, Estimate]:
-    """Draw a classifier's labels; return its scores, as the score table has them."""
+def nli_coverage(pairs, studies):
+    neutral = (pairs.task == "ns").mean()
     occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
     sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
-    logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
-    p = expit(logit + effects[1] * rng.normal(size=len(sentence))[j])
-    biased, other = rng.random(len(pairs)) < p, rng.random(len(pairs)) < 0.3
-    labels = np.full(len(pairs), LABELS.index("neutral"))
     stereotyped = pairs.task.map({"ps": 0, "as": 1, "ns": -1}).to_numpy()
-    either = np.where(stereotyped >= 0, stereotyped, rng.integers(2, size=len(pairs)))
-    labels[biased] = either[biased]
-    rest = ~biased & other & (stereotyped >= 0)
-    labels[rest] = 1 - stereotyped[rest]
-    cells = pairs.task + "_" + pairs.gender + "_" + np.array(LABELS)[labels]
-    sums = pd.get_dummies(cells, dtype=float).reindex(columns=NLI_SUMS, fill_value=0.0)
-    totals = resample(
-        pd.concat([pairs, sums], axis=1), "stratum", "cluster", NLI_SUMS, crossed=CROSSED
-    )
-
-    def of(metric: Metric) -> Estimate:
-        score = lambda values: metric.values(Sums.of_totals(totals, values))  # noqa: E731
-        return estimate(totals, score, metric.limits)
-
-    asked = [metric for metric in score_metrics(soft=False) if metric.task != NEUTRAL_TERMS]
-    return {metric.name: of(metric) for metric in asked}
-
-
-def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
-    """Check intervals of NLI-CoAL's scores."""
-    neutral = (pairs.task == "ns").mean()
     for (name, effects), share, k in product(NLI_EFFECTS.items(), NLI_SHARES, range(studies)):
-        other = 0.3 * (1 - share)
-        truth = {"coal": share, "fn": (1 - neutral) * (share + other) + neutral * share}
-        truth |= {"coal_balanced": share, "directional_gap": share - other, "gender_gap": 0.0}
-        scores = nli_scores(pairs, share, effects, np.random.default_rng([2, k]))
-        for metric in (metric for metric in scores if metric in truth):
-            keys = ("NLI-CoAL", metric, name, f"{share:g}", k)
-            yield from check(scores[metric], truth[metric], *keys)
+        rng, n = np.random.default_rng([2, k]), len(pairs)
+        logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
+        p = expit(logit + effects[1] * rng.normal(size=len(sentence))[j])
+        biased, other = rng.random(n) < p, rng.random(n) < 0.3
+        either = np.where(stereotyped >= 0, stereotyped, rng.integers(2, size=n))
+        reverse = other & (stereotyped >= 0)
+        labels = np.select([biased, reverse], [either, 1 - stereotyped], LABELS.index("neutral"))
+        cells = pairs.task + "_" + pairs.gender + "_" + np.array(LABELS)[labels]
+        sums = pd.get_dummies(cells, dtype=float).reindex(columns=NLI_SUMS, fill_value=0.0)
+        reversed_share = 0.3 * (1 - share)
+        not_neutral = (1 - neutral) * (share + reversed_share) + neutral * share
+        truth = {"coal": share, "fn": not_neutral, "coal_balanced": share}
+        truth |= {"directional_gap": share - reversed_share, "gender_gap": 0.0}
+        rows = pd.concat([pairs, sums], axis=1)
+        metrics = [metric for metric in score_metrics(soft=False) if metric.name in truth]
+        scoring = Scoring(rows, NLI_SUMS, metrics, "robust", part="stratum", crossed=CROSSED)
+        for metric in metrics:
+            values, sample = scoring.values(metric, "en"), scoring.sample(metric, "en")
+            keys = ("NLI-CoAL", metric.name, name, f"{share:g}", k)
+            yield from check(interval(values, sample, metric.limits), truth[metric.name], *keys)
 
 
-def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Scores:
-    """Draw a model's scores of the instances; what is hard about one shows in three tasks."""
-    parts = []
-    for category, n in sizes.items():
-        hard = rng.normal(shift, 1, n)
-        top = {
-            # Variances of likelihoods fall off exponentially, so that scores crowd at 100.
-            "pc": 100 * np.exp(-2 * rng.exponential(0.5, n)),
-            "sc": 100.0 * (hard + rng.normal(0, 1, n) < 0),
-            "ss": 100 * expit(-hard - rng.normal(0, 1, n)),
-            "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
-        }
-        ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
-        rest = {"repeat": 0, "score bottom": 1.0}
-        parts += [
-            pd.DataFrame({**ids, **rest, "task": task, "score top": top[task]}) for task in top
-        ]
-    known = Values(pd.concat(parts, ignore_index=True))
-    items = pd.DataFrame({"category": list(sizes)})
-    return scores_of(mcbe.McbeScoring(known, pd.DataFrame(), items, "robust"), mcbe.PRIMARY_METRICS)
-
-
-def mcbe_coverage(studies: int) -> Iterator[Check]:
-    """Check intervals of McBE's scores."""
+def mcbe_coverage(studies):
     categories = frame(load(find("mcbe", OWN_SAMPLES))).category
     sizes = dict(categories.value_counts(sort=False))
+    items = pd.DataFrame({"category": list(sizes)})
     for shift, k in product((0.0, -3.0), range(studies)):
+        rng, parts = np.random.default_rng([3, k]), []
+        for category, n in sizes.items():
+            # What is hard about an instance shows in three tasks.
+            hard = rng.normal(shift, 1, n)
+            top = {
+                # Variances of likelihoods fall off exponentially, so that scores crowd at 100.
+                "pc": 100 * np.exp(-2 * rng.exponential(0.5, n)),
+                "sc": 100.0 * (hard + rng.normal(0, 1, n) < 0),
+                "ss": 100 * expit(-hard - rng.normal(0, 1, n)),
+                "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
+            }
+            own = pd.DataFrame({**top, "item_id": [f"{category}:{k}" for k in range(n)]})
+            own = own.melt("item_id", var_name="task", value_name="score top")
+            parts.append(own.assign(category=category, repeat=0, **{"score bottom": 1.0}))
+        known = Values(pd.concat(parts, ignore_index=True))
+        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "robust")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        for what, result in of_place(mcbe_scores(sizes, shift, np.random.default_rng([3, k])), 1):
-            value = truth[what.partition(",")[0]]
-            keys = ("McBE", what, f"instance, difficulty {shift:g}", f"{value:.0f}", k)
-            yield from check(result, value, *keys)
+        for (category, task, _metric), score in scores_of(scoring, mcbe.PRIMARY_METRICS).items():
+            keys = ("McBE", with_extent(task, category), f"instance, difficulty {shift:g}")
+            yield from check(interval(*score), truth[task], *keys, f"{truth[task]:.0f}", k)
 
 
-def trend_tests(studies: int) -> Iterator[Check]:
-    """Check whether a trend over sizes is shown."""
+def trend_tests(studies):
     every = product(SIZES.items(), SCATTER, (0.0, 0.03), range(studies))
     for (n, sizes), scatter, slope, k in every:
         # Scores of models differ by luck, by size, and by the chance of items.
@@ -304,8 +240,7 @@ def trend_tests(studies: int) -> Iterator[Check]:
         yield "trend", f"trend, {n} sizes, over models", how, truth, k, bool(p < 0.05), math.nan
 
 
-def main() -> None:
-    """Print the table."""
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
     parser.add_argument("--data", help="folder of released data sets; default: the samples")

@@ -2,7 +2,6 @@
 
 import io
 import runpy
-import warnings
 from pathlib import Path
 
 import pytest
@@ -16,21 +15,6 @@ HOME = Path(__file__).parents[2]
 MIXED = "性别 (gender) 日本語 100 % – “好”，ア ½"
 
 
-@pytest.fixture
-def bare(monkeypatch):
-    """A machine without any font but matplotlib's."""
-    bundled = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", bundled)
-
-
-def written(weight="normal"):
-    style.style()
-    fig = Figure()
-    fig.suptitle(MIXED, fontweight=weight)
-    fig.set_label("A title.")
-    return fig
-
-
 def test_it_has_every_character_of_the_package():
     needed = runpy.run_path(str(HOME / ".ci/font.py"))["characters"]()
     style.fonts()
@@ -38,17 +22,17 @@ def test_it_has_every_character_of_the_package():
     assert not missing, f"the font lacks {''.join(missing)}: run .ci/font.py and commit the font"
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("weight", ["normal", "bold"])
-def test_a_machine_without_fonts_draws_chinese(bare, weight, caplog):
+def test_a_machine_without_fonts_draws_chinese_and_exports_it_as_text(monkeypatch, caplog, weight):
+    bundled = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", bundled)
     assert style.fonts() == [style.LATIN_FONT, style.OWN_FONT]
     assert style.can_show(MIXED)
-    drawn(written(weight))
+    style.style()
+    fig, file = Figure(), io.BytesIO()
+    fig.suptitle(MIXED, fontweight=weight)
+    fig.set_label("A title.")
+    drawn(fig).savefig(file, format="svg")
+    assert MIXED in file.getvalue().decode()
     assert not caplog.records
-
-
-def test_a_text_is_exported_as_text(bare):
-    kept = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        written().savefig(kept, format="svg")
-    assert MIXED in kept.getvalue().decode()

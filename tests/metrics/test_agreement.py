@@ -1,6 +1,7 @@
 """Agreement: winners and coefficients by hand and by libraries; notes and refusals."""
 
 import math
+from pathlib import Path
 
 import krippendorff
 import numpy as np
@@ -14,37 +15,27 @@ import bench
 from bench.metrics import agreement
 from bench.metrics.agreement import severity_level
 from bench.metrics.agreement import winner_consistency as consistency
+from tests.helpers.cases import cases
 
+HERE = Path(__file__).parent
 NAN = math.nan
-
-
-def judged(values):
-    """Judgements from {item: {model: (judge, human)}}."""
-    rows = [(item, name, *both) for item, each in values.items() for name, both in each.items()]
-    return pd.DataFrame(rows, columns=["item_id", "model", "judge", "human"])
-
-
-# Of the three pairs of an item in turn (A B, A C, B C): judge and people name the same winner (+),
-# another one (-), or one side (1) or both (2) name none.
-BY_HAND = judged(
+# Of the pairs A B, A C and B C of each item, judge and people name the same winner (+), another one
+# (-), or one side (1) or both (2) name none: + + -, then 1 1 +, then 2 - -, then + + +.
+BY_HAND = pd.DataFrame(
     {
-        "i1": {"A": (9, 80), "B": (5, 60), "C": (1, 70)},  # + + -
-        "i2": {"A": (5, 50), "B": (5, 60), "C": (2, 50)},  # 1 1 +
-        "i3": {"A": (4, 30), "B": (4, 30), "C": (8, 20)},  # 2 - -
-        "i4": {"A": (1, 10), "B": (2, 20), "C": (3, 30)},  # + + +
+        "item_id": np.repeat(["i1", "i2", "i3", "i4"], 3),
+        "model": [*"ABC"] * 4,
+        "judge": [9, 5, 1, 5, 5, 2, 4, 4, 8, 1, 2, 3],
+        "human": [80, 60, 70, 50, 60, 50, 30, 30, 20, 10, 20, 30],
     }
 )
-
-
-def overall(judgements, ties="exclude"):
-    return consistency(judgements, ties).iloc[0]
 
 
 @pytest.mark.parametrize(
     ("ties", "agreed", "n"), [("exclude", 6, 9), ("half", 8, 12), ("third", 7, 12)]
 )
 def test_ties_by_hand(ties, agreed, n):
-    row = overall(BY_HAND, ties)
+    (row,) = consistency(BY_HAND, ties).itertuples()
     assert (row.rate, row.n, row.ties) == (pytest.approx(agreed / n), n, 3 / 12)
     assert 0 <= row.ci_low <= row.rate <= row.ci_high <= 1
 
@@ -62,21 +53,18 @@ def test_pairs_and_their_means_by_hand():
 
 
 def test_repeats_are_averaged_missing_scores_left_out_and_one_item_has_no_interval():
+    # The judge's means are 0.2 and 0.2 but for the last digit; people's are 6 and 5.
     rows = [("A", 0.1, 5.0), ("A", 0.2, NAN), ("A", 0.3, 7.0), ("B", 0.2, 5.0)]
     repeats = pd.DataFrame(rows, columns=["model", "judge", "human"]).assign(item_id="i")
-    # The judge's means are 0.2 and 0.2 but for the last digit; people's are 6 and 5.
-    for marks in (repeats, repeats.astype({"judge": object, "human": "str"}).replace("nan", NAN)):
-        assert overall(marks, "half").rate == 0.5
-        row = overall(marks)
-        assert (row.n, row.ties, math.isnan(row.rate)) == (0, 1, True)
+    assert consistency(repeats, "half").rate[0] == 0.5
+    assert consistency(repeats)[["n", "ties"]].to_numpy().tolist() == [[0, 1]]
     gap = BY_HAND.assign(judge=BY_HAND.judge.where(BY_HAND.index != 2))
-    assert overall(gap, "third").n == 10
     assert list(consistency(gap, "third", by_pair=True)["items"]) == [4, 3, 3]
-    single = overall(BY_HAND[BY_HAND.item_id == "i1"])
-    assert single[["rate", "ci_low"]].tolist() == pytest.approx([2 / 3, NAN], nan_ok=True)
+    single = consistency(BY_HAND[:3])[["rate", "ci_low"]].to_numpy()[0]
+    assert single == pytest.approx([2 / 3, NAN], nan_ok=True)
 
 
-def test_people_s_scores_and_annotations_are_read(tmp_path):
+def test_people_s_scores_and_annotations_are_read(tmp_path, refusal):
     path = tmp_path / "people.csv"
     path.write_text("item_id,model,human,who\ng:1, a ,69.5,x\ng:1,b,0,x\n", "utf-8-sig")
     table = agreement.read_human(path)
@@ -85,31 +73,9 @@ def test_people_s_scores_and_annotations_are_read(tmp_path):
     path.write_text("item_id,rater,rating,category\ng:1,x,4,\ng:2, y ,9.5,own\n", "utf-8")
     rows = agreement.read_annotations(path, levels=True).to_numpy().tolist()
     assert rows == [["g", "g:1", "x", "level 3"], ["own", "g:2", "y", "level 5"]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("item_id,rater,rating\n", "has no rows"),
-        (
-            "item_id,rater,rating\na,b,7\na,c,11\n",
-            "row 2, column `rating`: '11' is not a number from 0 to 10",
-        ),
-        ("item_id,rater,rating\na, ,7\n", "row 1, column `rater`: is empty"),
-    ],
-)
-def test_a_bad_file_is_refused_with_its_place(tmp_path, text, message, refusal):
-    path = tmp_path / "rated.csv"
-    path.write_text(text, "utf-8")
-    found = refusal(agreement.read_annotations, path, levels=True)
-    assert found.startswith(str(path))
-    assert message in found
-
-
-# Fleiss, 1971, as the encyclopaedia's worked example has it: ten items, fourteen raters, five
-# categories.
-FLEISS = """0 0 0 0 14; 0 2 6 4 2; 0 0 3 5 6; 0 3 9 2 0; 2 2 8 1 1;
-            7 7 0 0 0; 3 2 6 3 0; 2 5 3 2 2; 6 5 2 1 0; 0 2 2 3 7"""
+    path.write_text("item_id,rater,rating\na,b,7\na,c,11\n", "utf-8")
+    message = refusal(agreement.read_annotations, path, levels=True)
+    assert message == f"{path}, row 2, column `rating`: '11' is not a number from 0 to 10"
 
 
 def rated(table):
@@ -127,29 +93,24 @@ def kappa(ratings):
 
 
 def test_fleiss_kappa_of_the_textbook():
-    counts = np.array([row.split() for row in FLEISS.split(";")], int)
+    # Fleiss, 1971, as the encyclopaedia's worked example has it: ten items, fourteen raters, five
+    # categories.
+    counts = pd.read_csv(HERE / "fleiss.csv", header=None).to_numpy()
     result = kappa(rated([np.repeat(range(5), row) for row in counts]))
     assert round(result.estimate, 3) == 0.210
-    assert (result.coefficient, result.n, result.raters, result.note) == ("Fleiss", 10, 14, "")
     assert result.estimate == pytest.approx(inter_rater.fleiss_kappa(counts))
+    assert (result.coefficient, result.n, result.raters, result.note) == ("Fleiss", 10, 14, "")
     assert result.ci_low < result.estimate < result.ci_high
-
-
-# Krippendorff's own example (Computing Krippendorff's Alpha-Reliability, 2011, section C): 4
-# observers, 12 units. The twelfth unit has one rating.
-PUBLISHED = [
-    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
-    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
-    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
-    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
-]
 
 
 @pytest.mark.parametrize(
     ("measurement", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
 def test_published_values_of_alpha_with_gaps(measurement, value):
-    result = alpha(rated(zip(*PUBLISHED, strict=True)), measurement)
+    # Krippendorff's own example (Computing Krippendorff's Alpha-Reliability, 2011, section C): 12
+    # units, of which the last has one rating, and 4 observers.
+    units = pd.read_csv(HERE / "krippendorff.csv", header=None).to_numpy()
+    result = alpha(rated(units), measurement)
     assert result.estimate == pytest.approx(value, abs=5e-4)
     assert (result.n, result.raters, result.note) == (11, 4, "")
     assert result.ci_low < result.estimate < result.ci_high <= 1
@@ -173,6 +134,19 @@ def test_alpha_is_that_of_the_krippendorff_package(rows, measurement):
     assert result.estimate == pytest.approx(expected, abs=1e-9)
 
 
+def test_groups_are_apart_and_kappa_needs_categories_and_every_rating():
+    ratings = rated(zip([1, 2, 3, 3, 2, 1, 4, 1], [1, 2, 3, 3, 2, 2, 4, 1], strict=True))
+    halves = bench.agreement(ratings.assign(half=["a"] * 8 + ["b"] * 8), by="half")
+    assert list(halves.half) == ["a", "a", "b", "b"]
+    assert list(halves.estimate[:2]) == [1, 1]
+    of_alpha, of_kappa = bench.agreement(ratings.assign(rating=ratings.rating[1:])).itertuples()
+    assert of_alpha.estimate < 1
+    assert np.isnan(of_kappa.estimate)
+    assert of_kappa.note == "kappa needs a rating of every item by every rater"
+    (only,) = bench.agreement(ratings, measurement="interval").coefficient
+    assert only == "Krippendorff, interval"
+
+
 GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
 
 
@@ -184,6 +158,7 @@ GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
         (consistency, (BY_HAND.assign(judge=math.inf),), "inf is not a number"),
         (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
         (severity_level, ([1, NAN],), "a bias score of nan has no level"),
+        (bench.agreement, (GOOD[:0],), "ratings: has no rows"),
         (bench.agreement, (pd.concat([GOOD, GOOD[2:3]]),), "the same item_id 'i0', rater 'r2'"),
         (bench.agreement, (GOOD.assign(cluster=[*"xyxzzz"]),), "item i0: is of 2 clusters"),
         (bench.agreement, (GOOD[GOOD.rater == "r0"],), "at least two raters; found 1"),
@@ -196,49 +171,31 @@ def test_what_cannot_be_compared_is_refused(call, arguments, message, refusal):
     assert message in refusal(call, *arguments)
 
 
-def study(rng, texts, hard=0.3):
-    """Two people's answers to four questions a text; of hard texts both are unsure of all four."""
-    sure = np.where(rng.random(texts) < hard, 0.4, 0.98).repeat(4)
-    right = np.tile(list("CCAB"), texts)
-    n = len(right)
-    return [np.where(rng.random(n) < sure, right, rng.choice(list("ABC"), n)) for _ in range(2)]
-
-
-def annotations(*raters, per_cluster):
+def in_clusters(raters, size):
+    """Ratings of items that are in clusters of this size; 0 for items without a cluster."""
     table = rated(zip(*raters, strict=True))
-    if not per_cluster:
+    if not size:
         return table
-    clusters = [k // per_cluster for k in range(len(raters[0])) for _ in raters]
-    return table.assign(cluster=clusters)
+    return table.assign(cluster=table.item_id.str[1:].astype(int) // size)
 
 
 def test_cohen_s_kappa_is_statsmodels_with_and_without_clusters():
-    raters = study(np.random.default_rng(12), 12)
-    plain, clustered = (kappa(annotations(*raters, per_cluster=n)) for n in (0, 4))
+    rng = np.random.default_rng(12)
+    first, other = rng.choice(list("ABC"), (2, 48))
+    raters = first, np.where(rng.random(48) < 0.5, first, other)
+    plain, clustered = (kappa(in_clusters(raters, size)) for size in (0, 4))
     expected = inter_rater.cohens_kappa(pd.crosstab(*raters).to_numpy())
     numbers = plain[["estimate", "ci_low", "ci_high"]].tolist()
     assert numbers == pytest.approx([expected.kappa, expected.kappa_low, expected.kappa_upp])
     assert clustered.estimate == pytest.approx(expected.kappa)
     assert clustered.ci_low < clustered.estimate < clustered.ci_high
+    assert clustered.ci_low != pytest.approx(plain.ci_low)
 
 
-ALIKE, ONE_CLUSTER = "all ratings are of one category", "1 cluster of items: an interval needs 5"
-
-
-@pytest.mark.parametrize(
-    ("raters", "per_cluster", "value", "note"),
-    [
-        ([list("CCAB") * 6] * 2, 4, 1, "raters agree on every item"),
-        ([["A"] * 24] * 2, 4, NAN, ALIKE),
-        ([list("ABAB"), list("ABAA")], 4, 0.5, ONE_CLUSTER),
-        ([list("AB"), list("BA"), list("AB")], 4, -1 / 3, ONE_CLUSTER),
-        ([[1, 1]] * 3, 0, NAN, ALIKE),
-        ([[1], [2]], 0, 0, "the formula gives a variance of 0"),
-        ([[1], [2], [2]], 0, -1 / 2, "too few items, or too few of another category"),
-    ],
-)
-def test_a_kappa_without_an_interval_says_why(raters, per_cluster, value, note):
-    result = kappa(annotations(*raters, per_cluster=per_cluster))
-    assert result.estimate == pytest.approx(value, nan_ok=True)
+@cases(__file__, "kappas.csv")
+def test_a_kappa_without_an_interval_says_why(case):
+    raters = [list(case[name]) for name in ("first", "second", "third") if case[name]]
+    result = kappa(in_clusters(raters, int(case["size"])))
+    assert result.estimate == pytest.approx(float(case["value"] or NAN), nan_ok=True)
     assert np.isnan([result.ci_low, result.ci_high]).all()
-    assert result.note.startswith(note)
+    assert result.note.startswith(case["note"])

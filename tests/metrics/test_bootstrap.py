@@ -4,27 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.metrics.bootstrap import (
-    Sample,
-    estimate,
-    interval,
-    replicate,
-    resample,
-    sample,
-)
-
-BOTH_WAYS = ("language", "column")
+from bench.metrics.bootstrap import Sample, estimate, interval, replicate, resample, sample
+from tests.helpers.cases import cases
 
 
 def frame(values):
     """Rows from {(stratum, cluster): values}."""
     rows = [(*key, value) for key, each in values.items() for value in each]
     return pd.DataFrame(rows, columns=["stratum", "cluster", "value"]).assign(one=1)
-
-
-def each_alone(values):
-    """Rows of one stratum in which each value is a cluster."""
-    return frame({("a", str(k)): [value] for k, value in enumerate(values)})
 
 
 def totals_of(rows, **options):
@@ -39,7 +26,7 @@ def of_both(sums):
     return (sums[:, 0, 0] / sums[:, 0, 1] + sums[:, 1, 0] / sums[:, 1, 1]) / 2
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def uneven():
     """Thirty clusters of one to five rows in stratum `a`, and twelve in `b`."""
     rng = np.random.default_rng(5)
@@ -47,8 +34,13 @@ def uneven():
     return frame({(name, f"{name}{k}"): rng.normal(k % 3, 1, 1 + k % 5) for name, k in clusters})
 
 
-def test_an_interval_over_strata_agrees_with_a_slow_loop(uneven):
-    result = estimate(totals_of(uneven, draws=4000), of_both)
+@pytest.fixture(scope="module")
+def uneven_totals(uneven):
+    return totals_of(uneven, draws=4000)
+
+
+def test_an_interval_over_strata_agrees_with_a_slow_loop(uneven, uneven_totals):
+    result = estimate(uneven_totals, of_both)
     rng = np.random.default_rng(99)
     clusters = [
         [rows.value.to_numpy() for _, rows in part.groupby("cluster")]
@@ -63,36 +55,41 @@ def test_an_interval_over_strata_agrees_with_a_slow_loop(uneven):
     assert [result.low, result.high] == pytest.approx([low, high], abs=0.04 * (high - low))
 
 
-def test_without_several_clusters_values_or_resamples_there_is_no_interval(uneven):
-    # Two of three clusters are drawn; the ratio is undefined where z was drawn twice, in a ninth of
-    # the resamples, and 4 in the others: two identical ends are no interval.
-    totals = totals_of(each_alone([4.0, 4.0, 0.0]).assign(one=[1, 1, 0]))
+def test_a_cluster_without_the_divisor_leaves_two_equal_ends_and_no_interval():
+    rows = frame({("a", "x"): [4], ("a", "y"): [4], ("a", "z"): [0]}).assign(one=[1, 1, 0])
+    totals = totals_of(rows)
+    # Two of three clusters are drawn: z twice in a ninth of the resamples, which have no ratio.
     assert np.isnan(replicate(totals, mean)).mean() == pytest.approx(1 / 9, abs=0.04)
-    for result, value in (
-        (estimate(totals, mean), 4),
+    assert estimate(totals, mean) == pytest.approx((4, np.nan, np.nan), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
         (estimate(totals_of(frame({("a", "x"): [1.0, 2.0, 6.0]})), mean), 3),
-        (estimate(totals_of(uneven.assign(one=0, value=0.0)), mean), np.nan),
+        (estimate(totals_of(frame({("a", k): [0.0] for k in "xyz"}).assign(one=0)), mean), np.nan),
         (interval(np.array([3.0]), Sample(5, 1, 5)), 3),
         (interval(np.array([0.5, 0, 1]), Sample(1, 1, 1)), 0.5),
         (interval(np.array([0.5, 0, 1]), Sample(1, 1, 1), (0, 1)), 0.5),
-    ):
-        assert result == pytest.approx((value, np.nan, np.nan), nan_ok=True)
+    ],
+)
+def test_without_several_clusters_values_or_resamples_there_is_no_interval(result, value):
+    assert result == pytest.approx((value, np.nan, np.nan), nan_ok=True)
 
 
-def test_draws_depend_on_the_seed_and_not_on_other_strata_or_rows_of_a_cluster(uneven):
+def test_draws_depend_on_the_seed_and_not_on_other_strata_or_rows_of_a_cluster(
+    uneven, uneven_totals
+):
     first, again, other = (totals_of(uneven, seed=seed).resamples for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
-    both, alone = (
-        totals_of(uneven, draws=4000),
-        totals_of(uneven[uneven.stratum == "b"], draws=4000),
-    )
-    assert (both.resamples[:, 1] == alone.resamples[:, 0]).all()
-    assert totals_of(uneven.iloc[::-1], draws=4000).resamples == pytest.approx(both.resamples)
-    assert abs(np.corrcoef(both.resamples[:, :, 0].T)[0, 1]) < 0.06
+    both, alone = uneven_totals.resamples, totals_of(uneven[uneven.stratum == "b"], draws=4000)
+    assert (both[:, 1] == alone.resamples[:, 0]).all()
+    assert totals_of(uneven.iloc[::-1], draws=4000).resamples == pytest.approx(both)
+    assert abs(np.corrcoef(both[:, :, 0].T)[0, 1]) < 0.06
     # Rows that repeat within clusters do not narrow an interval.
     often = estimate(totals_of(pd.concat([uneven] * 25), draws=4000), of_both)
-    assert often == pytest.approx(estimate(both, of_both))
+    assert often == pytest.approx(estimate(uneven_totals, of_both))
 
 
 def test_a_statistic_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
@@ -102,8 +99,7 @@ def test_a_statistic_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
     assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == pytest.approx(11)
     # By hand, of sizes 1, 1 and 2: shares 1/4, 1/4 and 1/2, whose squares add to 6/16.
     rows = frame({("a", "x"): [1], ("a", "y"): [1], ("a", "z"): [1, 1], ("a", "none"): [0]})
-    rows.loc[rows.cluster == "none", "one"] = 0
-    result = sample(totals_of(rows), mean, "one")
+    result = sample(totals_of(rows.assign(one=[1, 1, 1, 1, 0])), mean, "one")
     seen = (6 / 16 - 2 * (2 / 64 + 8 / 64) * 1 + (6 / 16) ** 2) * 3 / 2
     assert result == pytest.approx((3, 1, 16 / 6, np.sqrt(6 / 16 / seen)))
     assert result.freedom == pytest.approx(10 / 6)
@@ -115,53 +111,40 @@ def test_crossed_samples_agree_with_a_slow_loop():
     lines, columns = 14, 9
     table = rng.normal(size=(lines, 1)) + rng.normal(size=columns)
     table += rng.normal(size=(lines, columns))
-    rows = pd.DataFrame(table).melt(ignore_index=False, var_name="column").reset_index(names="line")
-    rows = rows.assign(stratum="s", language="all", one=1.0)
-    values = replicate(
-        resample(rows, "stratum", "line", ["value", "one"], crossed=BOTH_WAYS, draws=6000), mean
-    )
-    draws = np.array(
-        [
-            (
-                table[rng.integers(0, lines, lines - 1)].mean(),
-                table[:, rng.integers(0, columns, columns - 1)].mean(),
-                table.ravel()[rng.integers(0, table.size, table.size - 1)].mean(),
-            )
-            for _ in range(6000)
-        ]
-    )
+    rows = pd.DataFrame(table).melt(ignore_index=False, var_name="column").reset_index()
+    rows = rows.rename(columns={"index": "cluster"}).assign(stratum="s", language="all", one=1.0)
+    values = replicate(totals_of(rows, crossed=("language", "column"), draws=6000), mean)
+    draws = [
+        (
+            table[rng.integers(0, lines, lines - 1)].mean(),
+            table[:, rng.integers(0, columns, columns - 1)].mean(),
+            table.ravel()[rng.integers(0, table.size, table.size - 1)].mean(),
+        )
+        for _ in range(6000)
+    ]
     assert values[0] == pytest.approx(table.mean())
-    assert np.var(values[1:]) == pytest.approx(draws.var(0) @ [1, 1, -1], rel=0.1)
+    assert np.var(values[1:]) == pytest.approx(np.var(draws, axis=0) @ [1, 1, -1], rel=0.1)
 
 
-# None of 24 units is another: as likely as 0.025 where 14.25 % of all are, as 0.8575 ** 24 is.
-UNSEEN = 0.1425
-# A mean of 0.02 and a standard error of 0.01; t has 23 degrees of freedom.
-T2 = 2.0686576**2 * 0.01**2 / (0.02 * 0.98)
-ARM = np.sqrt(T2 * 0.02 * 0.98 + T2**2 / 4)
-NEAR_0 = (0.02 + T2 / 2 - ARM) / (1 + T2), (0.02 + T2 / 2 + ARM) / (1 + T2)
-# 3,000 answers of which 30 % are yes.
-MANY = np.random.default_rng(0).normal(0, np.sqrt(0.3 * 0.7 / 3000), 200_000)
+# By name, how resamples differ from the value. Of 3,000 answers 30 % are yes.
+DEVIATIONS = {
+    "alike": [0] * 9,
+    "two values": [-0.01, 0.01] * 500,
+    "binomial": np.random.default_rng(0).normal(0, np.sqrt(0.3 * 0.7 / 3000), 200_000),
+    "above": np.linspace(0.1, 0.2, 999),
+}
 
 
-@pytest.mark.parametrize(
-    ("value", "deviations", "rests_on", "limits", "low", "high"),
-    [
-        (0, [0] * 9, Sample(24, 1, 24), (0, 1), 0, UNSEEN),
-        # Unequal in size, they count for as many as their effective number.
-        (0, [0] * 9, Sample(48, 1, 24), (0, 1), 0, UNSEEN),
-        (0.5, [0] * 9, Sample(24, 1, 24), (0, 1), 0.5 - UNSEEN / 2, 0.5 + UNSEEN / 2),
-        (100, [0] * 9, Sample(24, 1, 24), (0, 100), 100 - 100 * UNSEEN, 100),
-        (0.02, [-0.01, 0.01] * 500, Sample(24, 1, 24), (0, 1), *NEAR_0),
-        # Wilson's interval of a share.
-        (0.3, MANY, Sample(3000, 1, 3000), (0, 1), 0.2839, 0.3166),
-        # An interval holds its estimate; 97.96 % of t are below that of 29 degrees of freedom.
-        (0.2, np.linspace(0.1, 0.2, 999), Sample(30, 1, 30), None, 0.2, 0.398),
-    ],
-)
-def test_intervals_on_a_scale_by_hand(value, deviations, rests_on, limits, low, high):
-    values = value + np.array([0, *deviations])
-    result = interval(values, rests_on, limits)
-    near = 3e-4 * (limits or (0, 1))[1]
-    assert result == (value, pytest.approx(low, abs=near), pytest.approx(high, abs=near))
+@cases(__file__, "intervals.csv")
+def test_intervals_on_a_scale_by_hand(case):
+    deviations = DEVIATIONS[case.pop("deviations")]
+    case.pop("why")
+    value, units, effective, length, *ends = (float(cell or "nan") for cell in case.values())
+    limits = None if np.isnan(length) else (0, length)
+    result = interval(value + np.array([0, *deviations]), Sample(units, 1, effective), limits)
+    assert result.value == value
+    assert [result.low, result.high] == pytest.approx(ends, abs=3e-4 * (limits or (0, 1))[1])
+
+
+def test_a_zero_has_no_sign():
     assert str(interval(np.full(9, -0.0), Sample(24, 1, 24), (0, 1)).value) == "0.0"

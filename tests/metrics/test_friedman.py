@@ -16,11 +16,16 @@ from bench.metrics.friedman import critical_difference
 NAN = math.nan
 
 
-def friedman(matrix):
-    """Test blocks (rows) of models (columns a, b, ...)."""
+def scores_of(matrix, notes=""):
+    """Scores of blocks (rows) and models (columns a, b, ...)."""
     rows = pd.DataFrame(np.asarray(matrix, dtype=float)).rename(columns=dict(enumerate("abcdefgh")))
     rows = rows.rename_axis("category").reset_index()
-    return bench.friedman(rows.melt("category", var_name="model", value_name="score"))
+    table = rows.melt("category", var_name="model", value_name="score")
+    return table.assign(note=np.where(table.score.isna(), notes, ""))
+
+
+def friedman(matrix):
+    return bench.friedman(scores_of(matrix))
 
 
 def random_scores(seed, blocks=12, models=5):
@@ -49,12 +54,22 @@ def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix):
     assert (test.estimate[1], test.p[1]) == pytest.approx((f, stats.f.sf(f, *freedom)))
 
 
+def test_blocks_are_the_combinations_of_columns_and_the_lowest_rank_may_be_for_the_highest():
+    rows = scores_of(random_scores(2, blocks=6))
+    parts = rows.assign(category=rows.category // 3, task=rows.category % 3)
+    up = bench.friedman(parts, blocks=["category", "task"])
+    assert up.test.equals(bench.friedman(rows).test)
+    down = bench.friedman(rows, ascending=False)
+    assert down.test.estimate[0] == pytest.approx(up.test.estimate[0])
+    assert down.ranks.model.iloc[-1] == up.ranks.model.iloc[0]
+
+
 def test_critical_differences_are_those_of_demsar():
     # Demšar, 2006, Table 5(a): q for 2 to 10 models; section 3.2.2: four models on 14 data sets.
     table = (1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164)
-    for k, q in enumerate(table, start=2):
-        wanted = q * math.sqrt(k * (k + 1) / 180)
-        assert critical_difference(k, 30) == pytest.approx(wanted, rel=5e-4)
+    wanted = [q * math.sqrt(k * (k + 1) / 180) for k, q in enumerate(table, start=2)]
+    found = [critical_difference(k, 30) for k in range(2, 11)]
+    assert found == pytest.approx(wanted, rel=5e-4)
     assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
 
 
@@ -63,20 +78,19 @@ def test_pairs_are_by_the_formulas_of_their_authors():
     n, k = rows.shape
     sums = stats.rankdata(rows, axis=1).sum(0)
     table = friedman(rows).pairs
+    first, second = (table[side].map("abcde".index) for side in ("first", "second"))
+    apart = sums[first] - sums[second]
+    assert list(table.estimate) == pytest.approx(list(apart / n))
+    q = abs(apart / n) / math.sqrt(k * (k + 1) / (6 * n)) * math.sqrt(2)
+    nemenyi = stats.studentized_range.sf(q, k, np.inf)
+    assert list(table.p_adjusted) == pytest.approx(list(nemenyi), abs=1e-6)
+    assert (table.p_adjusted < 0.05).equals((table.ci_low > 0) | (table.ci_high < 0))
     # Conover, 1999, section 5.8, without ties: A = n k (k + 1) (2 k + 1) / 6.
     left = 2 * (n * n * k * (k + 1) * (2 * k + 1) / 6 - (sums**2).sum()) / ((n - 1) * (k - 1))
-    conover, wilcoxon = [], []
-    for row in table.itertuples():
-        i, j = "abcde".index(row.first), "abcde".index(row.second)
-        apart = sums[i] / n - sums[j] / n
-        assert row.estimate == pytest.approx(apart)
-        q = abs(apart) / math.sqrt(k * (k + 1) / (6 * n)) * math.sqrt(2)
-        assert row.p_adjusted == pytest.approx(stats.studentized_range.sf(q, k, np.inf), abs=1e-6)
-        assert (row.p_adjusted < 0.05) == (row.ci_low > 0 or row.ci_high < 0)
-        conover.append(2 * stats.t.sf(abs(sums[i] - sums[j]) / math.sqrt(left), (n - 1) * (k - 1)))
-        wilcoxon.append(stats.wilcoxon(rows[:, i], rows[:, j], method="exact").pvalue)
-    assert list(table.p_conover) == pytest.approx(multipletests(conover, method="holm")[1])
-    assert list(table.p_wilcoxon) == pytest.approx(multipletests(wilcoxon, method="holm")[1])
+    conover = 2 * stats.t.sf(abs(apart) / math.sqrt(left), (n - 1) * (k - 1))
+    wilcoxon = stats.wilcoxon(rows[:, first], rows[:, second], method="exact").pvalue
+    for name, p in (("p_conover", conover), ("p_wilcoxon", wilcoxon)):
+        assert list(table[name]) == pytest.approx(list(multipletests(p, method="holm")[1]))
 
 
 @pytest.mark.parametrize("parts", [3, 30])
@@ -113,21 +127,11 @@ def test_scores_that_differ_in_the_last_digit_are_ties():
 
 
 def test_what_is_missing_is_left_out_with_its_reason():
-    scores = {
-        "a": {"x": 0.1, "y": 0.2, "z": 0.3, "w": 0.3},
-        "b": {"x": 0.2, "y": NAN, "z": 0.3, "w": 0.4},
-        "c": {"x": 0.3, "y": 0.4, "w": 0.1},
-        "never": dict.fromkeys("xyzw", NAN),
-    }
-    rows = pd.DataFrame(
-        (block, model, score, "" if score == score else "no answer could be read")
-        for model, row in scores.items()
-        for block, score in row.items()
-    )
-    rows.columns = ["category", "model", "score", "note"]
-    test = bench.friedman(rows).test
+    matrix = [[0.1, 0.2, 0.3, NAN], [0.2, NAN, 0.4, NAN], [0.3, 0.3, 0, NAN], [0.3, 0.4, 0.1, NAN]]
+    rows = scores_of(matrix, "no answer could be read")
+    test = bench.friedman(rows[(rows.category != 2) | (rows.model != "c")]).test
     assert test.n[0] == 2
     assert test.note[0] == (
-        "model never left out (never: no answer could be read); "
-        "block y left out (b: no answer could be read); block z left out (c: no score)"
+        "model d left out (d: no answer could be read); "
+        "block 1 left out (b: no answer could be read); block 2 left out (c: no score)"
     )
