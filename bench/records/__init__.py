@@ -13,7 +13,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -70,25 +70,22 @@ OPENED_RUNS = "BENCH_OPENED_RUNS"
 
 
 @contextmanager
-def run_lock(folder: Path) -> Iterator[str]:
-    """Lock the folder of a run for writing; yield the reason why this is not possible, or "".
-
-    We remove the folder again if no run began in it.
-    """
-    refusal = ""
+def run_lock(folder: Path) -> Iterator[None]:
+    """Lock the folder of a run for writing; remove it again if no run began in it."""
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(folder / LOCK))
-        except Held as holder:
-            refusal = f"{holder} is asking this run; wait until it has ended"
-        except OSError as error:
-            refusal = f"cannot be written ({error.strerror or error}); fix that"
+        except (Held, OSError) as error:
+            reason = f"{error} is asking this run; wait until it has ended"
+            if isinstance(error, OSError):
+                reason = f"cannot be written ({error.strerror or error}); fix that"
+            raise BadInput(f"{folder}: {reason}, or give another --out") from None
         try:
-            yield refusal and f"{folder}: {refusal}, or give another --out"
+            yield
         finally:
             # Before the release, so that no other process can begin a run here.
-            if not refusal and not (folder / RUN_JSON).is_file():
+            if not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
                     folder.rmdir()
@@ -135,25 +132,14 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     return metadata
 
 
-def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
-    """Write the items of a run, and then its `run.json`."""
-    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), metadata)
-
-
-def has_items(folder: Path, items: pd.DataFrame) -> bool:
-    """Return whether exactly these items are stored, undamaged."""
+def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
+    """Write the items of a run, and then its `run.json`; False if these items are stored."""
+    table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
-        stored = _read_table(folder, ITEMS)
-        return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
-    return False
-
-
-def are_items_undamaged(folder: Path) -> bool:
-    """Return whether the items are the ones that `run.json` notes; version 0.2 noted none."""
-    with suppress(BadInput):
-        _read_table(folder, ITEMS, [])
-        return ITEMS in read_run_json(folder).get("files", {})
-    return False
+        if _read_table(folder, ITEMS).equals(table):
+            return False
+    _write_table(folder, ITEMS, table, metadata)
+    return True
 
 
 def read_items(folder: Path) -> pd.DataFrame:
@@ -182,18 +168,19 @@ def count(folder: Path) -> int:
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether every request of the run has an answer; False without a run."""
+    """Return whether a run has its items and every answer, undamaged; False without a run."""
     with suppress(BadInput):
-        requests: int = read_run_json(folder)["requests"]
-        return not (folder / ANSWERS).exists() and count(folder) == requests
+        metadata = read_run_json(folder)
+        _read_table(folder, ITEMS, [], metadata)
+        n = len(_read_answers(folder, KEYS, metadata))
+        return not (folder / ANSWERS).exists() and n == metadata["requests"]
     return False
 
 
 def files(folder: Path) -> list[Path]:
     """List the files of a run: `run.json`, the items and the answers."""
-    names = (RUN_JSON, ITEMS, ANSWERS, RECORDS)
-    own = [folder / name for name in names if (folder / name).is_file()]
-    return [*own, *_of_version_0_2(folder)]
+    patterns = (RUN_JSON, ITEMS, ANSWERS, "records/*.parquet")
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
 
 
 def reopen(folder: Path) -> pd.DataFrame:
@@ -251,7 +238,9 @@ def _row(line: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
+def _read_answers(
+    folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
+) -> pa.Table:
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
         rows = filter(None, map(_row, file))
         schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
@@ -263,17 +252,12 @@ def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
         last = pa.array(list(_row_numbers(table).values()), pa.int64())
         return table.take(last).sort_by(PLACE).select(names)
     if (folder / RECORDS).exists():
-        return _read_table(folder, RECORDS, names)
+        return _read_table(folder, RECORDS, names, metadata)
     columns = [*names, PLACE]
     tables = [LINE_SCHEMA.empty_table().select(columns)]
-    for path in _of_version_0_2(folder):
-        tables.append(_read_table(folder, f"records/{path.name}", columns))
+    for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
+        tables.append(_read_table(folder, f"records/{path.name}", columns, metadata))
     return pa.concat_tables(tables).sort_by(PLACE).select(names)
-
-
-def _of_version_0_2(folder: Path) -> list[Path]:
-    """List the files with the answers of a run of version 0.2."""
-    return sorted((folder / "records").glob("[0-9]*.parquet"))
 
 
 def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
@@ -294,9 +278,14 @@ def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, A
     write_run_json(folder, metadata)
 
 
-def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of a run; raise `BadInput` if its hash is not the noted one."""
-    path, noted = folder / name, read_run_json(folder).get("files", {})
+def _read_table(
+    folder: Path,
+    name: str,
+    columns: Sequence[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """Read a Parquet file of a run; raise `BadInput` if its hash is not the one in `run.json`."""
+    path, noted = folder / name, (metadata or read_run_json(folder)).get("files", {})
     try:
         content = path.read_bytes()
         # Version 0.2 noted no hashes.

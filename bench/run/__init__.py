@@ -8,7 +8,7 @@ For example:
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,17 +28,10 @@ from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import Lazy, execute_requests
+from bench.run.notes import probe_failed
 from bench.run.plan import Plan
 from bench.run.respondents import options_of, respondents
-from bench.run.results import (
-    Run,
-    all_items,
-    labels,
-    most_biased_first,
-    probe_failed,
-    score,
-    table,
-)
+from bench.run.results import Run, all_items, labels, most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -109,20 +102,18 @@ def evaluate(
     plan = Plan.make(config, like.metadata if like else run_json.in_folder(config.out))
     if like:
         repeating.check_plan(like.metadata, plan)
+    # A page does not depend on where it was made.
+    shows_folder = not config.out and not in_notebook()
+    if metadata := run_json.finished_run(plan, partial):
+        if shows_folder:
+            say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
+        return Run(plan.folder, metadata)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
     scorers = respondents(plan.config, cluster, loaded)
-    with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
+    with records.run_lock(plan.folder), closing(cluster) if cluster else nullcontext():
         # Begin a new run or continue an old one, perhaps with a new judge.
-        metadata = run_json.existing_run(plan, refusal)
+        metadata = run_json.existing_run(plan)
         is_new, new = not metadata, [role for role in scorers if not metadata.get(role)]
-        if refusal and new:
-            raise BadInput(refusal)
-        # A page does not depend on where it was made.
-        shows_folder = not config.out and not in_notebook()
-        if not new and run_json.is_finished(plan, metadata, partial):
-            if shows_folder:
-                say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
-            return Run(plan.folder, metadata)
         for role in new:
             metadata |= _describe(role, scorers[role], like)
         requests = plan.requests(metadata, partial)
@@ -133,14 +124,14 @@ def evaluate(
             metadata = run_json.begin_run(plan, metadata, scorers["model"].load(), requests)
             notes += [probe_failed(metadata), prompt_language_warning(metadata)]
             notes += repeating.other_conditions(like, metadata) if like else []
-        elif not refusal:
+        else:
             run_json.continue_run(plan, metadata, requests)
         if shows_folder:
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
             say(f"{plan.title}: {note}")
         try:
-            execute_requests(plan, metadata, requests, scorers, refusal)
+            execute_requests(plan, metadata, requests, scorers)
         except BudgetSpent as spent:
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
@@ -157,14 +148,8 @@ def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
     described, request_types = scorer.describe(), list(scorer.request_types)
     if role == "judge":
         return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
-    answer_modes = list(scorer.answer_modes)
-    return {
-        "model": described,
-        "verbs": request_types,
-        "reads": answer_modes,
-        "judge": None,
-        "judge_verbs": [],
-    }
+    of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
+    return {**of_model, "judge": None, "judge_verbs": []}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:

@@ -1,8 +1,8 @@
 """Keep the score tables of a run beside its records, so that each is computed once.
 
-A table is a file `cache/NAME-KEY-SHA256.parquet` in the folder of the run. KEY is a hash of the
-run's files, of the options, and of the code, so that a table of other answers or of another version
-is never read. The folder can be deleted: the tables are then computed again.
+A table is a file `cache/OPTIONS-KEY-SHA256.parquet` in the folder of the run. KEY is a hash of the
+run's files and of the code, so that a table of other answers or of another version is never read.
+The folder can be deleted: the tables are then computed again.
 """
 
 import hashlib
@@ -27,22 +27,18 @@ CODE = ("*.py", "*.toml", "*.csv")
 
 
 def kept(
-    folder: Path, name: str, options: Any, code: str, compute: Callable[[], pd.DataFrame]
+    folder: Path, options: Any, benchmark: Path, compute: Callable[[], pd.DataFrame]
 ) -> pd.DataFrame:
     """Return a table of a run: the one that was kept, or else a computed one, which is then kept.
 
-    A run that is still being asked keeps none, and neither does a folder that cannot be written.
-
-    Args:
-        folder: of the run.
-        name: the beginning of the file's name; a newer table replaces all of this name.
-        options: everything but the run's files that the table depends on, as JSON has it.
-        code: hash of the code that computes it.
+    A run that is still being asked keeps none, and neither does a folder that cannot be written. A
+    newer table replaces the one with the same options; `benchmark` is the folder of its code.
     """
     if (folder / records.ANSWERS).exists():
         return compute()
-    key = digest([hash_files(folder, records.files(folder)), options, code])
-    place = folder / FOLDER
+    own_code = "" if benchmark.is_relative_to(PACKAGE) else code_hash(benchmark)
+    key = digest([hash_files(folder, records.files(folder)), code_hash(), own_code])
+    place, name = folder / FOLDER, digest(options)[:8]
     for path in place.glob(f"{name}-{key}-*.parquet"):
         with suppress(OSError):
             content = path.read_bytes()
@@ -61,12 +57,8 @@ def kept(
 
 @cache
 def code_hash(folder: Path = PACKAGE) -> str:
-    """Hash the code in a folder, by default all of the package.
-
-    The version alone would not do: it has many states during development.
-    """
-    files = sorted(file for pattern in CODE for file in folder.rglob(pattern))
-    return hash_files(folder, files)
+    """Hash the code in a folder, by default all of the package; its version has many states."""
+    return hash_files(folder, sorted(file for pattern in CODE for file in folder.rglob(pattern)))
 
 
 def hash_files(folder: Path, files: Iterable[Path]) -> str:

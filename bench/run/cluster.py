@@ -16,7 +16,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
@@ -76,16 +76,12 @@ def _work(
     requests: Sequence[Request] = (),
     probe: Sequence[str] = (),
 ) -> Result:
-    """Load a model, check it against the first worker's (`described`), and let it answer.
-
-    Of the worker's `models` we keep only the models in `keep`.
-    """
+    """Load a model of the run's models `keep`, check it against `described`, and let it answer."""
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
     torch = sys.modules.get("torch")
-    if others := models.keys() - set(keep):
-        for other in others:
-            del models[other]
+    if not models.keys() <= set(keep):  # models of another run
+        models.clear()
         gc.collect()
         if torch:
             torch.cuda.empty_cache()
@@ -117,10 +113,7 @@ class Cluster:
         self.models: list[Key] = []  # of this run; workers keep them
         self._client: Any = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         with suppress(Exception):  # nobody connected, or the scheduler is gone
             self._client.close(timeout=CONNECT_SECONDS)
 
@@ -232,7 +225,7 @@ class RemoteScorer(Model):
         self._task = {"version": __version__, "model": model, "keep": cluster.models}
         self.tally = Tally()
         self._described: dict[str, Any] = {}
-        first = self._one({})
+        first = self._one()
         self.request_types, self.answer_modes = first.request_types, first.answer_modes
         self._described = first.described
         files = scorers.content(model[0]) or ""
@@ -250,10 +243,7 @@ class RemoteScorer(Model):
             self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        return self._one({"probe": languages}).probe
-
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        return [answer for _request, answer in next(self.stream([requests]))]
+        return self._one(probe=languages).probe
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
         # `then` is used up, and need not travel.
@@ -263,8 +253,8 @@ class RemoteScorer(Model):
             self.tally.computed += result.tokens.computed
             yield list(zip(blocks[number], result.answers, strict=True))
 
-    def _one(self, part: dict[str, Any]) -> Result:
-        ((_, result),) = self._run([part])
+    def _one(self, **part: Any) -> Result:
+        ((_number, result),) = self._run([part])
         return result
 
     def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:

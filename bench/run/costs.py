@@ -132,7 +132,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     plan = Plan.make(config, run_json.in_folder(config.out))
     config = plan.config
-    metadata = run_json.existing_run(plan, "nothing is written")
+    metadata = run_json.existing_run(plan)
     specs = {"model": config.model, "judge": config.judge or ""}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     kinds: dict[str, type[Backend] | Model] = {}

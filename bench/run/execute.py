@@ -5,7 +5,9 @@ killed between the two continues like an uninterrupted run.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any
 
@@ -30,38 +32,32 @@ Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
+@dataclass(eq=False)
 class Lazy:
     """A model or a judge, which we load when we first need it."""
 
-    def __init__(self, make: Callable[[], Model]) -> None:
-        self._make = make
-        self.loaded: Model | None = None
+    make: Callable[[], Model]
+    loaded: Model | None = None
 
     def load(self) -> Model:
         if self.loaded is None:
-            self.loaded = self._make()
+            self.loaded = self.make()
         return self.loaded
 
 
 def execute_requests(
-    plan: Plan,
-    metadata: dict[str, Any],
-    requests: Requests,
-    scorers: Mapping[str, Lazy],
-    refusal: str,
+    plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: Mapping[str, Lazy]
 ) -> None:
-    """Ask the requests without an answer; `refusal` is a reason not to write into the folder."""
+    """Ask the requests without an answer."""
     folder = plan.folder
-    if is_answered(folder, metadata) or (refusal and records.is_complete(folder)):
+    if is_answered(folder, metadata):
         return
-    if refusal:
-        raise BadInput(refusal)
     rows = records.reopen(folder)
-    is_endpoint = has_endpoint(metadata)
-    broken = rows.error.map(lambda error: is_endpoint and is_broken(error)).astype(bool)
-    if broken.any():
-        say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
-    rows = rows[~broken]
+    if has_endpoint(metadata):
+        broken = rows.error.map(is_broken).astype(bool)
+        if broken.any():
+            say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
+        rows = rows[~broken]
     replies = replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
@@ -104,25 +100,23 @@ def _ask(
         planned = [request for request in stage if role_of(request) == role]
         # Similar requests are next to each other, so that models reuse common prefixes.
         planned.sort(key=lambda request: (request.request_type, len(request.options), request.text))
-        blocks: list[list[Request]] = []
+        blocks = defaultdict[int, list[Request]](list)
         unanswerable: Batch = []
         for number, request in enumerate(planned):
-            if number % BLOCK_REQUESTS == 0:
-                blocks.append([])
             finished: Request | None = request
             if request.then:
                 finished = request.then(request, replies[before_of(request)])
             if hashes.get(key_of(request)) == digest((finished or request).text):
                 continue
             if finished:
-                blocks[-1].append(finished)
+                blocks[number // BLOCK_REQUESTS].append(finished)
             else:
                 unanswerable.append((request, Answer("", error=NOT_ASKED)))
                 replies[key_of(request)] = None
         if unanswerable:
             yield unanswerable
-        blocks = [block for block in blocks if block]
-        for batch in _answers(role, scorers[role].load(), blocks) if blocks else ():
+        stream = _answers(role, scorers[role].load(), list(blocks.values())) if blocks else ()
+        for batch in stream:
             replies |= {key_of(r): None if a.error else a.response for r, a in batch}
             yield batch
 

@@ -68,9 +68,8 @@ def _explanations(run: Run) -> tuple[pd.DataFrame, str]:
 def _analyses(runs: Sequence[Run]) -> tuple[pd.DataFrame, str]:
     """Return a blind sheet of McBE's bias analyses, with an empty column `human` for 0-100 points.
 
-    This sheet has a tenth of each category's instances, each with the analyses of all models, in
-    random order and without the models' names. A tenth of the rows appear twice, to measure how far
-    a person agrees with himself. We use one run of each model.
+    This sheet has a tenth of each category's instances with the analyses of all models, in random
+    order. A tenth of the rows appear twice, to measure how far a person agrees with himself.
     """
     parts = [analyses(run) for run in {run.model: run for run in reversed(runs)}.values()]
     common = set.intersection(*(set(part.item_id) for part in parts))
@@ -106,10 +105,7 @@ def _analyses(runs: Sequence[Run]) -> tuple[pd.DataFrame, str]:
 
 
 def analyses(run: Run) -> pd.DataFrame:
-    """Return a run's bias analyses: `item_id`, `prompt`, `analysis`, and their keys on sheets.
-
-    This reads the first repeat only. `second_key` is the key of the duplicate row.
-    """
+    """Return the bias analyses of a run's first repeat, and the keys of both rows on sheets."""
     rows = run.records.query(
         "task == 'ba' and request == 'answer' and error == '' and repeat == 0", engine="python"
     )

@@ -4,15 +4,15 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
-from bench.benchmarks.base import Task
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
@@ -24,11 +24,9 @@ from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import AnswerMode, Request
 
+NO_JUDGE = "it needs a judge; give --judge MODEL"
 # Options that identify a run as they are.
-IDENTIFYING = (
-    *("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype"),
-    "max_new_tokens",
-)
+IDENTIFYING = ("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype")
 
 
 class Requests(NamedTuple):
@@ -44,13 +42,7 @@ class Requests(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The items of a run.
-
-    Attributes:
-        items: of each task; `by_id` has all of them.
-        excluded: excluded items, counted by category, task and reason.
-        modified: items that a setting of the data modified, counted in the same way.
-    """
+    """The items of each task, and numbers of excluded and of modified items by reason."""
 
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
@@ -74,11 +66,7 @@ class Plan:
 
     @classmethod
     def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
-        """Plan a run; `before` is the `run.json` of the run that it continues or repeats.
-
-        Raises:
-            BadInput: an option, the data or the model is wrong.
-        """
+        """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
         benchmark = resolve(config.benchmark)
         own = get(benchmark)
         # We keep the settings of a run that continues; another preset changes only its scores.
@@ -93,19 +81,16 @@ class Plan:
         source = data.find(benchmark, config.data)
         prompt_set = prompts.load(benchmark, config.prompts, source.folder)
         # Under `official`, replies have the token limit of the released script.
-        max_new_tokens = config.max_new_tokens
         released = own.metadata.release.reply_limit(prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
-        if max_new_tokens is None and is_official:
-            max_new_tokens = released
         config = config.model_copy(
             update={
                 "benchmark": benchmark,
                 "judge": config.judge if is_judged else None,
                 "settings": settings,
-                "max_new_tokens": max_new_tokens,
+                "max_new_tokens": config.max_new_tokens or (released if is_official else None),
             }
         )
         plan = cls(config, source, prompt_set, _identify(config, names, prompt_set, source))
@@ -125,15 +110,24 @@ class Plan:
 
     @cached_property
     def choice(self) -> Choice:
-        """The items of this run."""
-        own = get(self.benchmark)
+        """The items of this run, at most `limit` of each category and task."""
         taken: dict[str, list[Any]] = {}
         excluded: list[dict[str, Any]] = []
         modified: list[dict[str, Any]] = []
-        for task in self.tasks:
-            limit = self.config.limit
-            taken[task], of_task = _choose(task, own.tasks[task], self.loaded.items, limit)
-            excluded += of_task
+        for name in self.tasks:
+            task, reasons = get(self.benchmark).tasks[name], Counter[tuple[str, str]]()
+            by_category: dict[str, list[Any]] = {}
+            for item in filter(task.applies, self.loaded.items):
+                if reason := task.excluded(item):
+                    reasons[item.category, reason] += 1
+                else:
+                    by_category.setdefault(item.category, []).append(item)
+            parts = [data.spread_evenly(part, self.config.limit) for part in by_category.values()]
+            taken[name] = list(chain(*parts))
+            excluded += [
+                {"category": category, "task": name, "why": reason, "items": n}
+                for (category, reason), n in reasons.items()
+            ]
         for effect in self.loaded.effects:
             entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
             affected = [task for task in self.tasks if effect.task in ("", task)]
@@ -174,48 +168,23 @@ class Plan:
         Without a judge, we skip the tasks that need one, unless the user named them.
 
         Args:
-            can: as in `run.json`: `verbs` and `reads` (the request types and answer modes of this
-                model, the best first), `judge_verbs`, and perhaps `model` with `lacks`: for each
-                unsupported request type the reason.
+            can: as in `run.json`: `verbs` and `reads` (request types and answer modes, the best
+                first), `judge_verbs`, and reasons for unsupported types in `model` (`lacks`).
             partial: skip also the tasks that this model does not support.
-
-        Raises:
-            NotApplicable: this model does not support the tasks.
-            BadInput: the tasks need a judge, or no request is left.
         """
-        own, options = get(self.benchmark), self.options
-        request_types, unsupported = can["verbs"], can.get("model", {}).get("lacks", {})
+        options = self.options
         answer_modes: dict[str, AnswerMode] = {}
         skipped: dict[str, str] = {}
         refused: list[str] = []
-        judgeless: set[str] = set()
-
-        def of_items(
-            items: Sequence[Any], task: str, mode: AnswerMode, seed: int
-        ) -> Iterable[Request]:
-            return own.requests(items, self.prompt_set, task, mode, options["settings"], seed)
-
-        for task, items in self.choice.items.items():
+        for task in self.tasks:
             mode = tasks.answer_mode(
-                self.benchmark, task, options["read"], request_types, can["reads"]
+                self.benchmark, task, options["read"], can["verbs"], can["reads"]
             )
-            first = of_items(items[:1], task, mode, options["seed"]) if mode else ()
-            needed = {request.request_type for request in first if not request.of_judge}
-            if mode is None or not needed <= set(request_types):
-                read = f"read as {options['read']}, " if options["read"] else ""
-                reasons = [
-                    unsupported[v]
-                    for v in own.tasks[task].request_types_for(options["read"])
-                    if v in unsupported
-                ]
-                skipped[task] = "; ".join(
-                    [f"{read}the model has {', '.join(request_types)}", *reasons]
-                )
-                refused += [] if partial else [task]
-            elif reason := self._ungraded(task, can["judge_verbs"]):
-                skipped[task] = reason
-                judgeless |= set() if options["judge"] else {task}
-                refused += [task] if self.config.tasks and not partial else []
+            unsupported = self._unsupported(task, mode, can)
+            ungraded = "" if unsupported else self._ungraded(task, can["judge_verbs"])
+            if not mode or unsupported or ungraded:
+                skipped[task] = unsupported or ungraded
+                refused += [task] if not partial and (unsupported or self.config.tasks) else []
             else:
                 answer_modes[task] = mode
         if refused or not answer_modes:
@@ -224,15 +193,15 @@ class Plan:
                 f"task {', '.join(refused)} of {self.benchmark} ({skipped[refused[0]]}); tasks "
                 f"that remain: {', '.join(answer_modes) or 'none'}"
             )
-            if judgeless >= set(refused):  # no model can do these
+            if all(skipped[task].startswith(NO_JUDGE) for task in refused):
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {options['model']}: cannot do {problem}")
-        limit, first_seed = options["max_new_tokens"], options["seed"]
+        limit, seed = options["max_new_tokens"], options["seed"]
         requests = [
-            replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
-            for repeat, seed in enumerate(range(first_seed, first_seed + options["repeats"]))
+            replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
+            for k in range(options["repeats"])
             for task, mode in answer_modes.items()
-            for r in of_items(self.choice.items[task], task, mode, seed)
+            for r in self._of_task(task, mode, seed + k)
             if options["judge"] or not r.of_judge
         ]
         if not requests:
@@ -241,6 +210,26 @@ class Plan:
                 "choose other --tasks or --categories"
             )
         return Requests(_stages(requests), answer_modes, skipped)
+
+    def _of_task(
+        self, task: str, mode: AnswerMode, seed: int, n: int | None = None
+    ) -> Iterator[Request]:
+        """Make the requests about the first `n` items of a task, by default about all."""
+        items, settings = self.choice.items[task][:n], self.options["settings"]
+        return get(self.benchmark).requests(items, self.prompt_set, task, mode, settings, seed)
+
+    def _unsupported(self, task: str, mode: AnswerMode | None, can: Mapping[str, Any]) -> str:
+        """Return the reason why the model does not support a task; "" if it does."""
+        read, known = self.options["read"], can.get("model", {}).get("lacks", {})
+        if mode:
+            first = self._of_task(task, mode, 0, n=1)
+            needed = {request.request_type for request in first if not request.of_judge}
+            if needed <= {*can["verbs"]}:
+                return ""
+        given = f"read as {read}, " if read else ""
+        request_types = get(self.benchmark).tasks[task].request_types_for(read)
+        reasons = [known[name] for name in request_types if name in known]
+        return "; ".join([f"{given}the model has {', '.join(can['verbs'])}", *reasons])
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""
@@ -251,7 +240,7 @@ class Plan:
             return ""
         if judge:
             return f"judge {judge} has {', '.join(judge_verbs)}"
-        return "it needs a judge; give --judge MODEL" + "".join(
+        return NO_JUDGE + "".join(
             f", or --set {name}={setting.allowed[0]}"
             for name, setting in own.settings.items()
             if setting.task == task and settings[name] == "judge"
@@ -276,35 +265,10 @@ def _check(config: RunConfig) -> None:
         )
 
 
-def _choose(
-    name: str, task: Task, items: Sequence[Any], limit: int | None
-) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Choose the items of a task, at most `limit` of a category, and count excluded items."""
-    by_category: dict[str, list[Any]] = {}
-    reasons: Counter[tuple[str, str]] = Counter()
-    for item in items:
-        if not task.applies(item):
-            continue
-        if reason := task.excluded(item):
-            reasons[item.category, reason] += 1
-        else:
-            by_category.setdefault(item.category, []).append(item)
-    taken = [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
-    excluded = [
-        {"category": category, "task": name, "why": reason, "items": n}
-        for (category, reason), n in reasons.items()
-    ]
-    return taken, excluded
-
-
 def _identify(
     config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
 ) -> dict[str, Any]:
-    """Return the identity of a run, as `run.json` keeps it.
-
-    It has newer options only if they differ from their defaults, so that older runs keep their
-    identity.
-    """
+    """Return the identity of a run; newer options are in it if they are no defaults."""
     model, judge, base = config.model, config.judge, config.base
     newer = {
         "as_model": config.as_model,
@@ -314,6 +278,7 @@ def _identify(
     }
     return {
         **{name: getattr(config, name) for name in IDENTIFYING},
+        "max_new_tokens": config.max_new_tokens,
         "categories": list(config.categories) if config.categories else None,
         "tasks": names,
         "prompts": prompt_set.label,

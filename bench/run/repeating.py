@@ -30,8 +30,7 @@ DEVICE_OPTIONS = ("device", "batch_tokens")
 def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.evaluate` repeats this run.
 
-    From `bench.config.Where` we take only the options that numbers depend on: for example `dtype`,
-    but not `trust_remote_code` or `keys`.
+    Of `bench.config.Where` we take `dtype`, for example, but not `trust_remote_code` or `keys`.
     """
     own, prompts, source = metadata["asked"], metadata["wording"], metadata["data"]
     model, judge = metadata["model"], metadata["judge"] or {}
@@ -73,22 +72,17 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     was = {"preset": metadata["preset"], **options_of(metadata["benchmark"], metadata["asked"])}
     now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.options)}
     for name, new in now.items():
-        old = was.get(name)
         # An older run lacks newer entries, but these two mean "not given".
-        is_older = name not in was and name not in ("label_names", "generation")
-        if old == new or is_older or _is_compared_later(name, old, new):
-            continue
-        raise BadInput(
-            f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the data "
-            "and the files of that run, or ask anew without --from"
-        )
+        old = was.get(name, None if name in ("label_names", "generation") else new)
+        if old != new and not _is_compared_later(name, old, new):
+            raise BadInput(
+                f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the "
+                "data and the files of that run, or ask anew without --from"
+            )
 
 
 def _is_compared_later(name: str, old: Any, new: Any) -> bool:
-    """Return whether `check_scorer` compares the loaded models instead of these two options.
-
-    We know the hash of a Hub model only after loading it, and files can have moved.
-    """
+    """Return whether `check_scorer` compares the loaded models instead: files can have moved."""
     if name in ("model", "judge", "base") and None not in (old, new):
         kinds = {scorers.split_kind(model)[0] for model in (old, new)}
         return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
@@ -106,16 +100,7 @@ def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     """List the conditions that changed since the run `like`, or that we cannot check."""
-
-    def conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
-        values = {**metadata["packages"], "the workbench's commit": metadata["git_commit"]}
-        for role in ("model", "judge"):
-            for name in DEVICE_OPTIONS:
-                if name in (metadata[role] or {}):
-                    values[f"the {role}'s {name.replace('_', ' ')}"] = metadata[role][name]
-        return values
-
-    old, new = conditions(like.metadata), conditions(now)
+    old, new = _conditions(like.metadata), _conditions(now)
     sentences = [
         f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
         for name in {**old, **new}
@@ -129,6 +114,15 @@ def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     return [f"not as in {like.folder}: {sentence}" for sentence in sentences]
 
 
+def _conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    values = {**metadata["packages"], "the workbench's commit": metadata["git_commit"]}
+    for role in ("model", "judge"):
+        for name in DEVICE_OPTIONS:
+            if name in (metadata[role] or {}):
+                values[f"the {role}'s {name.replace('_', ' ')}"] = metadata[role][name]
+    return values
+
+
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Compare the records of two runs over their common requests, in a sentence."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
@@ -138,17 +132,14 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
     )
     if first.equals(second):
         return f"all {len(both):,} answers are the same"
-    largest, differ = 0.0, 0
-    for row in both.to_dict("records"):
-        old, new, is_likelihood = row["logprobs"], row["logprobs_after"], False
+    # The response of a likelihood is the mean of its tokens, and no answer of its own.
+    means = [-np.mean(old) if old is not None and len(old) else np.nan for old in both.logprobs]
+    is_likelihood = np.isclose(both.response.map(to_number), means)
+    is_same = (both.response == both.response_after) & (both.error == both.error_after)
+    differ, largest = (~is_likelihood & ~is_same).sum(), 0.0
+    for old, new in zip(both.logprobs, both.logprobs_after, strict=True):
         if old is not None and new is not None and len(old) == len(new):
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
-                gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
-            largest = max(largest, float(gaps[~np.isnan(gaps)].max(initial=0.0)))
-            # The response of a likelihood is the mean of its tokens.
-            mean = to_number(row["response"])
-            is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
-        is_same = all(row[name] == row[f"{name}_after"] for name in ("response", "error"))
-        differ += not is_likelihood and not is_same
+                largest = max(largest, float(np.nanmax(np.abs(old - new), initial=0)))
     numbers = f", and log-probabilities by at most {largest:.2g} nats" if largest else ""
     return f"{differ:,} of {len(both):,} answers differ{numbers}"

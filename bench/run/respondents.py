@@ -14,10 +14,7 @@ from bench.scorers.endpoint import keys as key_names
 
 
 def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run by a loaded model, with its name.
-
-    The options of `bench.load` are the defaults; other options load this model again.
-    """
+    """Return the options of a run by a loaded model; `options` go before those of `bench.load`."""
     name, given = model.loaded_as
     if not name:
         raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")

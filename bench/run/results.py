@@ -7,15 +7,14 @@ For example:
 """
 
 import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 
 from bench import records
@@ -24,34 +23,21 @@ from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
-from bench.core.places import PACKAGE
 from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.primary import HALF, contenders, explain, primary_rows, without_chat_template
-from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.metrics.primary import HALF, contenders, explain, primary_rows
+from bench.metrics.table import ALL, join_notes
 from bench.metrics.verdicts import read_replies, verdicts_of
 from bench.records import KEYS
-from bench.run.cache import code_hash, kept
+from bench.run.cache import kept
+from bench.run.notes import letter_mass, with_notes
 from bench.scorers.base import digest
 from bench.scorers.names import short_name
 
-# Below this median probability of all letters, the model would rather write another reply.
-MIN_LETTER_MASS = 0.1
 # Differences below this are floating-point noise.
 NOISE = 1e-9
-# The source of the package's own prompts.
-OUR_WORDING = "bias-workbench"
-
-
-class Note(NamedTuple):
-    """A note on a primary metric; `gap` is the note of an added row if its score is missing."""
-
-    category: str
-    task: str
-    text: str
-    gap: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +152,7 @@ class Run:
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
         verdicts = verdicts_of(get(self.benchmark), rows, values, by_id(self.items))
-        return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
+        return rows.assign(verdict=verdicts, mass=letter_mass(rows, self.metadata))
 
     def scores(
         self,
@@ -193,24 +179,25 @@ class Run:
             73     reverse_amb   0.11
             74  reverse_disamb   0.40
         """
-        preset = self._preset(preset)
-        benchmark, rows = get(self.benchmark), None
-        options: list[Any] = [preset, list(common)]
+        preset, rows, chosen = self._preset(preset), None, ""
         if answers is not None:
             rows = self.replies
-            chosen = _keys(rows).isin(answers)
-            rows = rows[chosen]
-            if not chosen.all():
-                options.append(digest(chosen.nonzero()[0].tolist()))
-        is_whole = options == [preset, []]
-        name = f"scores-{preset}" if is_whole else f"common-{digest(options)[:4]}-{preset}"
-        home = benchmark.metadata.folder
-        code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
-        table = kept(self.folder, name, options, code, partial(self._scores, preset, common, rows))
+            is_chosen = _keys(rows).isin(answers)
+            rows = rows[is_chosen]
+            if not is_chosen.all():
+                chosen = digest(is_chosen.nonzero()[0].tolist())
+
+        def compute() -> pd.DataFrame:
+            own = self.replies if rows is None else rows
+            table = self.scoring(preset, common, own).table()
+            return self._completed(with_notes(table, own, preset, self.metadata))
+
+        own_code = get(self.benchmark).metadata.folder
+        table = kept(self.folder, [preset, list(common), chosen], own_code, compute)
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()
-        own = engine.own_scores(outcomes, metrics, preset, benchmark.tasks)
+        own = engine.own_scores(outcomes, metrics, preset, get(self.benchmark).tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
     def scoring(
@@ -228,13 +215,6 @@ class Run:
         if preset not in PRESETS:
             raise BadInput(expected(preset, PRESETS, "preset"))
         return preset
-
-    def _scores(
-        self, preset: str, common: Sequence[str], rows: pd.DataFrame | None = None
-    ) -> pd.DataFrame:
-        rows = self.replies if rows is None else rows
-        table = self.scoring(preset, common, rows).table()
-        return self._completed(self._with_notes(table, rows, preset))
 
     def _completed(self, table: pd.DataFrame) -> pd.DataFrame:
         """Add the column `benchmark`, and the note on an unfinished run."""
@@ -277,108 +257,6 @@ class Run:
         rows = self.replies
         values = read_replies(get(self.benchmark), rows, by_id(self.items))
         return pd.Series([value != "" for value in values], index=_keys(rows), dtype=bool)
-
-    def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """Add notes on skipped items, on the judge, and on settings outside the preset."""
-        table, missing = table.copy(), list[Score]()
-        primary = get(self.benchmark).metrics.primary_metrics
-        metric_of = {primary.task: primary.metric for primary in reversed(primary)}
-        if doubt := probe_failed(self.metadata):
-            first = table.index[table.category == ALL][:1]
-            table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
-        for note in [*self._notes_on_data(), *self._notes_on_tasks(table, rows, preset)]:
-            metric = metric_of.get(note.task, "")
-            own = (table.category == note.category) & (table.task == note.task)
-            own &= table.metric == metric
-            table.loc[own, "note"] = [join_notes(before, note.text) for before in table.note[own]]
-            if note.gap and metric and not own.any():
-                undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                category, task, _, gap = note
-                missing.append(Score(category, task, metric, *undefined, preset, gap))
-        return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
-
-    def _notes_on_data(self) -> Iterator[Note]:
-        """Yield notes on skipped tasks and items, and on items that a setting modified."""
-        skipped = self.metadata["left_out"]
-        for task, reason in skipped.items():
-            yield Note(ALL, task, reason, f"not asked: {reason}")
-        if skipped:
-            yield Note(ALL, ALL, f"without {', '.join(skipped)}")
-        for kind in ("unfit", "touched"):
-            for entry in self.metadata[kind]:
-                task, reason, n = entry["task"], entry["why"], entry["items"]
-                if task in skipped:
-                    continue
-                if kind == "touched":
-                    text, gap = f"{n:,} instances of the data: {reason}", ""
-                else:
-                    are = "instance is" if n == 1 else "instances are"
-                    text, gap = f"{n} {are} left out: {reason}", f"not applicable: {reason}"
-                yield Note(entry["category"], task, text, gap)
-
-    def _letter_mass(self, rows: pd.DataFrame) -> "pd.Series[float]":
-        """Return the sum of the letters' probabilities of each answer, NaN without letters."""
-        by_letters = {task for task, read in self.metadata["read"].items() if read == "letters"}
-        mass = pd.Series(np.nan, index=rows.index)
-        own = rows.task.isin(by_letters) & rows.logprobs.notna()
-        sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
-        mass[own] = np.array(sums, float)
-        return mass
-
-    def _notes_on_tasks(
-        self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
-    ) -> Iterator[Note]:
-        """Yield notes on the conditions under which the model answered each task."""
-        tasks, settings = get(self.benchmark).tasks, self.metadata["asked"]["settings"]
-        masses = self._letter_mass(rows).groupby(rows.task).median()
-        for task in (task for task in dict.fromkeys(table.task) if task != ALL):
-            own = rows[rows.task == task]
-            texts = []
-            reasons = own.error[own.error != ""].value_counts()
-            if len(reasons):
-                n, most = reasons.sum(), reasons.index[0]
-                texts.append(f"{n:,} of {len(own):,} answers did not come, most often: {most}")
-            # `cut` is null for likelihoods, letters and older runs.
-            cut = own.cut.dropna()
-            if cut.any():
-                share = f"{cut.sum():,} of {len(cut):,} replies"
-                texts.append(f"{share} were cut off at their limit of tokens")
-            if masses.get(task, np.nan) < MIN_LETTER_MASS:
-                texts.append(
-                    f"the letters had a median probability mass of {masses[task]:.2g}: the model "
-                    "would rather write something else; ask it with --read text"
-                )
-            if self.metadata["wording"]["unbiased_instruction"]:
-                texts.append("the wording asks for an unbiased answer (the paper's Q+IF)")
-            if without_chat_template(self.metadata) and tasks[task].request_types_for() != ("nll",):
-                texts.append("asked in bare text: the model has no chat template")
-            if self.judge and tasks[task].judged(settings):
-                texts.append(f"marked by {short_name(self.judge).rstrip(':')}")
-            yield from (Note(ALL, task, text) for text in texts)
-            for category in dict.fromkeys(table.category[table.task == task]):
-                if preset != "robust" and (other := self._asked_otherwise(task, preset, category)):
-                    yield Note(category, task, f"asked with {', '.join(other)}")
-
-    def _asked_otherwise(self, task: str, preset: str, category: str) -> list[str]:
-        """List the conditions of a task that differ from `preset`; all conditions if `ALL`."""
-        own, given = get(self.benchmark), self.metadata["asked"]["settings"]
-        of_requests, of_all = [], []
-        for name, setting in own.settings.items():
-            usual = setting.under(preset)
-            value = given.get(name, usual)
-            if value == usual or setting.task not in ("", task):
-                continue
-            if not setting.of_data:
-                of_requests.append(f"{name}={value} where this preset has {usual}")
-            elif name != "encoding":  # the encoding of a file does not change its rows
-                of_all.append(f"{name}={value}")
-        read = self.metadata["read"].get(task, "text")
-        if read != "text":
-            of_all.append(f"{read} read from probabilities")
-        ours = self.metadata["wording"]["source"] == OUR_WORDING
-        if ours and own.tasks[task].request_types_for() != ("nll",):
-            of_all.append("our own wording")
-        return [*of_requests, *of_all] if category == ALL else of_requests
 
 
 def table(
@@ -434,14 +312,14 @@ def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
 
 def find_runs(given: Run | str | Path) -> list[Run]:
     """Open the runs whose folders match a pattern, the run of one folder, or a run itself."""
-    return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(str(given))))
+    return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
 
 
-def run_folders(pattern: str) -> list[Path]:
+def run_folders(pattern: str | Path) -> list[Path]:
     """List the folders of runs that match a pattern, or the one folder that it names."""
-    if not glob.has_magic(pattern):
+    if not glob.has_magic(str(pattern)):
         return [Path(pattern)]
-    paths = sorted(map(Path, glob.glob(pattern)))
+    paths = sorted(map(Path, glob.glob(str(pattern))))
     return [path for path in paths if (path / records.RUN_JSON).is_file()]
 
 
@@ -580,17 +458,3 @@ def labels(runs: Sequence[Run]) -> list[str]:
     """
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
-
-
-def probe_failed(metadata: Mapping[str, Any]) -> str:
-    """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
-    pairs = metadata["probe"]
-    wrong = [row for row in pairs if row["found"] != row["expected"]]
-    if not wrong:
-        return ""
-    first, languages = wrong[0], ", ".join(dict.fromkeys(row["language"] for row in wrong))
-    return (
-        f"the probe failed: of {len(pairs)} plain pairs {len(wrong)} got a wrong label "
-        f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
-        f"{first['found']} for {first['expected']}"
-    )

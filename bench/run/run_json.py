@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from bench import __version__, data, records
 from bench.benchmarks import get
@@ -27,40 +29,26 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # Entries that identify a model.
-IDENTITY = (
-    "id",
-    "revision",
-    "base",
-    "dtype",
-    "tokenizer_hash",
-    "chat_template_hash",
-    "prompt_date",
-)
+HASHES = ("tokenizer_hash", "chat_template_hash")
+IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
 
 
-def in_folder(out: str | Path | None) -> dict[str, Any] | None:
-    """Return the `run.json` in a folder, None if there is none."""
+def in_folder(out: str | Path | None) -> dict[str, Any]:
+    """Return the `run.json` in a folder, {} if there is none."""
     has_run = out and (Path(out) / records.RUN_JSON).is_file()
-    return records.read_run_json(Path(str(out))) if has_run else None
+    return records.read_run_json(Path(str(out))) if has_run else {}
 
 
-def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
-    """Return the `run.json` in the plan's folder, {} if there is none.
-
-    Args:
-        refusal: the reason why this process may not write there, or "".
-
-    Raises:
-        BadInput: the folder holds another run, or other files.
-    """
-    folder, config = plan.folder, plan.config
-    if not (folder / records.RUN_JSON).is_file():
+def existing_run(plan: Plan) -> dict[str, Any]:
+    """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
+    folder = plan.folder
+    metadata = in_folder(folder)
+    if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    metadata = records.read_run_json(folder)
     was = options_of(metadata["benchmark"], {**metadata["asked"], **_equivalent(metadata, plan)})
     now = options_of(plan.benchmark, plan.options)
     # The benchmark comes last.
@@ -70,23 +58,29 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
             reason = f"{name} was {old}, now {new}"
             message = f"{folder}: holds another run ({reason}); give another --out"
             raise AnotherRun(message, plan.identity)
-    # The preset and the model's name do not identify a run.
-    display = {"preset": config.preset, **({"name": config.name} if config.name else {})}
-    if any(metadata.get(name) != value for name, value in display.items()):
-        metadata |= display
-        if not refusal:
-            with suppress(RunFailed):  # with a full disk, we can still score this run
-                records.write_run_json(folder, metadata)
     return metadata
 
 
-def is_finished(plan: Plan, metadata: Mapping[str, Any], partial: bool) -> bool:
-    """Return whether a run is complete and undamaged, so that we can open it without its items."""
-    is_skipping = metadata["left_out"] and not partial
+def display(plan: Plan) -> dict[str, Any]:
+    """Return the entries of `run.json` that do not identify a run: the last ones count."""
+    name = plan.config.name
+    return {"preset": plan.config.preset, **({"name": name} if name else {})}
+
+
+def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
+    """Return the `run.json` of a run that we can open without asking; {} if there is none."""
+    metadata = existing_run(plan)
+    if not metadata or (metadata["left_out"] and not partial):
+        return {}
     has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
-    if is_skipping or has_new_judge or not is_answered(plan.folder, metadata):
-        return False
-    return records.are_items_undamaged(plan.folder)
+    if has_new_judge or not is_answered(plan.folder, metadata):
+        return {}
+    if not display(plan).items() <= metadata.items():
+        metadata |= display(plan)
+        # On a disk that cannot be written, we can still score this run.
+        with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
+            records.write_run_json(plan.folder, {**existing_run(plan), **display(plan)})
+    return metadata
 
 
 def is_answered(folder: Path, metadata: Mapping[str, Any]) -> bool:
@@ -131,17 +125,11 @@ def options_of(benchmark: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def begin_run(
     plan: Plan, scorers: Mapping[str, Any], model: Model, requests: Requests
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run; return the content of `run.json`.
-
-    Args:
-        scorers: the entries for model and judge.
-    """
+    """Write `items.parquet` and `run.json` of a new run, with the entries `scorers`."""
     config, prompt_set = plan.config, plan.prompt_set
     own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
     model.cover(own_requests)
-    languages = dict.fromkeys(
-        request.category for request in own_requests if request.request_type == "classify"
-    )
+    languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
     name = config.name or short_name(model.display_name)
@@ -173,23 +161,26 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(plan.folder, metadata, data.frame(list(plan.choice.by_id.values())))
+    records.store_items(plan.folder, metadata, _items(plan))
     return metadata
 
 
 def continue_run(plan: Plan, metadata: dict[str, Any], requests: Requests) -> None:
-    """Write missing or damaged items, and the entries of a new judge."""
-    folder, items = plan.folder, data.frame(list(plan.choice.by_id.values()))
-    if not records.has_items(folder, items):
-        # A run's identity contains the hash of its data, so these are the same items.
-        records.write_items(folder, metadata, items)
-        say(
-            f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
-            "written anew from the data"
-        )
+    """Write missing or damaged items, and the new entries of `run.json`."""
+    metadata |= display(plan)
     if metadata["judge"] and not metadata["asked"]["judge"]:
         metadata |= {"asked": plan.options, "identity": plan.identity, "requests": requests.total}
-        records.write_run_json(folder, metadata)
+    records.write_run_json(plan.folder, metadata)
+    # A run's identity contains the hash of its data, so these are the same items.
+    if records.store_items(plan.folder, metadata, _items(plan)):
+        say(
+            f"{plan.folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
+            "written anew from the data"
+        )
+
+
+def _items(plan: Plan) -> pd.DataFrame:
+    return data.frame(list(plan.choice.by_id.values()))
 
 
 def add_conditions(
@@ -198,12 +189,7 @@ def add_conditions(
     scorers: "Mapping[str, Lazy]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
-    """Add the conditions to `run.json` that we know only after asking.
-
-    Args:
-        scorers: by role. For example, an endpoint reports the name of the model that answered.
-        workers: descriptions of the workers of a cluster.
-    """
+    """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
     for role, lazy in scorers.items():
         if not (lazy.loaded and metadata[role]):
@@ -224,10 +210,7 @@ def add_conditions(
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
-    """Describe how a model differs from the recorded model; "" if it does not.
-
-    This model also takes over recorded conditions, for example the date in its prompts.
-    """
+    """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
     return first_difference(before, scorer.describe(), names)
 
@@ -244,11 +227,8 @@ def first_difference(
 
 def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
-    versions = {"bias-workbench": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
+    own = {"bias-workbench": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in PACKAGES}
 
 
 @cache
@@ -257,9 +237,8 @@ def _commit() -> str | None:
     checkout = Path(__file__).parents[2]
     if not (checkout / ".git").exists():
         return None
-    command = ["git", "rev-parse", "HEAD"]
+    command, quiet = ["git", "rev-parse", "HEAD"], subprocess.DEVNULL
     try:
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
+        return subprocess.check_output(command, cwd=checkout, text=True, stderr=quiet).strip()
+    except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None

@@ -1,6 +1,5 @@
 """Recorded answers, small data folders and cells of a score table, for McBE and CBBQ."""
 
-import csv
 import json
 import sys
 from itertools import permutations
@@ -10,12 +9,12 @@ import pandas as pd
 
 from bench import cli, records
 from bench.benchmarks import get
+from bench.scorers.simulated import Simulated
 from tests.helpers import cases
 
 # A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
-GOOD, TEMPLATE = (
-    cases.table(__file__, name).iloc[0].to_dict() for name in ("mcbe.csv", "cbbq.csv")
-)
+GOOD = cases.table(__file__, "mcbe.csv").iloc[0].to_dict()
+TEMPLATE = cases.table(__file__, "cbbq.csv").iloc[0].to_dict()
 
 
 def folder(root, *lists, category="age"):
@@ -49,10 +48,7 @@ def templates(root, *neg, non_neg=({},), category="region", condition="ambiguous
         path = root / category / condition / f"templates_generate_{name}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         every = [{**plain, "question_index": str(k), **row} for k, row in enumerate(rows, 1)]
-        with path.open("w", encoding="utf-8-sig", newline="") as stream:
-            writer = csv.DictWriter(stream, list(TEMPLATE), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(every)
+        pd.DataFrame(every, columns=list(TEMPLATE)).to_csv(path, index=False, encoding="utf-8-sig")
     return root
 
 
@@ -74,6 +70,12 @@ def command(monkeypatch, capsys, *words):
     status = cli.main()
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def watch(monkeypatch, before):
+    """Call `before` with the requests that a simulated respondent gets, and let it answer then."""
+    answer = Simulated.answer
+    monkeypatch.setattr(Simulated, "answer", lambda self, r: before(r) or answer(self, r))
 
 
 def replay(path, answers):
@@ -115,14 +117,12 @@ def said(task, item, answers, repeat=0):
 
 
 def cell(scores, metric="score", preset=None, **where):
-    """The one row of a score table that is meant, of category `all` where none is given."""
-    wanted = scores[scores.metric == metric]
-    if preset:
-        wanted = wanted[wanted.preset == preset]
-    for name, value in {"category": "all", **where}.items():
-        wanted = wanted[wanted[name] == value]
-    assert len(wanted) == 1, wanted
-    return wanted.iloc[0]
+    """The one row of a score table that is meant, of category `all` if none is given."""
+    wanted = {"category": "all", "metric": metric, **where}
+    wanted |= {"preset": preset} if preset else {}
+    rows = scores[(scores[[*wanted]] == pd.Series(wanted)).all(axis=1)]
+    assert len(rows) == 1, rows
+    return rows.iloc[0]
 
 
 def columns(folder):

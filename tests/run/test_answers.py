@@ -1,4 +1,4 @@
-"""What each answer says: its verdict, by hand for each benchmark."""
+"""What each answer says: its verdict, by hand for each benchmark, and the mass of its letters."""
 
 import math
 from types import SimpleNamespace
@@ -7,7 +7,6 @@ import pytest
 
 import bench
 from bench.benchmarks import get
-from bench.run import evaluate
 from tests.helpers.answering import said, unable
 from tests.helpers.cases import cases, pairs
 
@@ -37,47 +36,33 @@ def test_a_run_is_shown_by_its_headline_scores(own_folder):
     assert run._repr_html_() is None
 
 
-def test_runs_of_several_benchmarks_are_scored_together(own_folder):
-    runs = [
-        bench.evaluate(name, f"simulated:bias={bias}", limit=2, categories=[part])
-        for name, part in (("cbbq", "age"), ("nli_coal", "en"))
-        for bias in (0, 1)
-    ]
-    scores = bench.score(runs[0], *(run.folder for run in runs[1:]), preset="official")
-    assert set(scores.preset) == {"official"}
-    assert scores.groupby("benchmark").model.nunique().to_dict() == {"cbbq": 2, "nli_coal": 2}
-
-
-def letters(**probabilities):
-    """A server that reports these probabilities of first tokens."""
-    top = [{"token": token, "logprob": math.log(p)} for token, p in probabilities.items()]
-    logprobs = {"content": [{**top[0], "top_logprobs": top}]}
-    return lambda asked: said("10", logprobs=logprobs if "top_logprobs" in asked else None)
-
-
-NOTE = "the letters had a median probability mass of {}: the model would rather write something "
-NOTE += "else; ask it with --read text"
-
-
 @pytest.mark.parametrize(
-    ("probabilities", "mass", "note"),
+    ("probabilities", "mass", "is_noted"),
     [
-        ({"The": 0.9, "A": 0.01, "B": 0.004, "C": 0.006}, 0.02, NOTE.format(0.02)),
-        ({"The": 0.6, "A": 0.1, " A": 0.1, "B": 0.05, "C": 0.05}, 0.3, ""),
+        ({"The": 0.9, "A": 0.01, "B": 0.004, "C": 0.006}, 0.02, True),
+        ({"The": 0.6, "A": 0.1, " A": 0.1, "B": 0.05, "C": 0.05}, 0.3, False),
     ],
 )
 def test_answers_by_letters_have_their_mass_and_a_small_one_is_noted(
-    serve, own_folder, probabilities, mass, note
+    serve, own_folder, probabilities, mass, is_noted
 ):
-    behave = letters(**probabilities)
-    model = serve(behave, lambda asked: unable(asked) if "prompt" in asked else behave(asked)).model
-    run = evaluate("cbbq", model, categories=["age"], limit=2, read="letters", out="out")
+    """A server reports these probabilities of first tokens."""
+    top = [{"token": token, "logprob": math.log(p)} for token, p in probabilities.items()]
+    logprobs = {"content": [{**top[0], "top_logprobs": top}]}
+
+    def reply(asked):
+        return said("10", logprobs=logprobs if "top_logprobs" in asked else None)
+
+    model = serve(reply, lambda asked: unable(asked) if "prompt" in asked else reply(asked)).model
+    options = {"categories": ["age"], "limit": 2, "read": "letters", "out": "out"}
+    run = bench.evaluate("cbbq", model, **options)
     assert run.answers().mass.to_numpy() == pytest.approx(mass)
+    note = (
+        f"the letters had a median probability mass of {mass}: the model would rather write "
+        "something else; ask it with --read text"
+    )
     table = run.scores()
-    notes = table[table.note.str.contains("probability mass", regex=False)]
-    if note:
-        assert set(notes.category) == {"all"}
-        assert set(notes.task) == {"ambiguous", "disambiguous"}
-        assert all(note in text for text in notes.note)
-    else:
-        assert notes.empty
+    rows = table[table.note.str.contains("probability mass")]
+    assert all(note in text for text in rows.note)
+    assert set(rows.category) == ({"all"} if is_noted else set())
+    assert set(rows.task) == ({"ambiguous", "disambiguous"} if is_noted else set())

@@ -7,43 +7,39 @@ import pytest
 
 from bench import run, scorers
 from bench.run.human_marks import write_sheet
-from tests.helpers.recorded import cell, columns, command, replay, templates
+from tests.helpers.recorded import cell, columns, replay, templates
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 MARKS = Path("marks.csv")
 JUDGE = "replay:marks.csv"
-EXPLAINED = {"explanation": "yes"}
 # Negative questions 1 and 2, where A is biased; 3 and 4, where B is.
 REPLIES = ["A。甲地人总是忘。", "C。没有写明。", "=B+1", 'A。\n他说，"带了"。']
 
 
-def ask(judge=None, first=REPLIES[0]):
+def ask(judge=None):
     """Run four questions in the folder `out`; without a judge at first."""
     keys = [("ambiguous", f"region:ambiguous:{k}", "explanation") for k in range(1, 5)]
-    model = replay(Path("said.jsonl"), dict(zip(keys, [first, *REPLIES[1:]], strict=True)))
+    model = replay(Path("said.jsonl"), dict(zip(keys, REPLIES, strict=True)))
     source = templates(Path("d"), {"NAME1": "[甲]"}, non_neg=[{"NAME1": "[甲]"}])
-    given = {"tasks": ["ambiguous"], "settings": EXPLAINED, "data": source, "out": "out"}
-    return run.evaluate("cbbq", model, judge=judge, **given)
+    given = {"tasks": ["ambiguous"], "settings": {"explanation": "yes"}, "data": source}
+    return run.evaluate("cbbq", model, judge=judge, out="out", **given)
 
 
 def sheet():
     return pd.read_csv(MARKS, dtype=str, keep_default_na=False)
 
 
-def fill(marks):
-    """Fill in the column `response` as a spreadsheet program does, and lose the repeats."""
-    sheet().assign(response=marks).drop(columns="repeat").to_csv(MARKS, index=False)
-
-
-def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, capsys):
+def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, bench):
     first = ask()
     before = columns("out")
     undefined = cell(first.scores(), "s_amb_explained", "robust")
     assert "no explanation was judged; give --judge MODEL, or --judge replay:FILE" in undefined.note
-    printed = command(monkeypatch, capsys, "mark", "out", "--out", "marks.csv")
+    printed = bench("mark out --out marks.csv")
     assert printed == (0, "marks.csv: 4 replies to mark in column `response`\n", "")
-    fill(["无", "有", "没有", "有"])
+    # A spreadsheet program is not obliged to keep the repeats.
+    filled = sheet().assign(response=["无", "有", "没有", "有"]).drop(columns="repeat")
+    filled.to_csv(MARKS, index=False)
     loaded, load = [], scorers.load
     monkeypatch.setattr(scorers, "load", lambda name, *_, **__: loaded.append(name) or load(name))
     done = ask(judge=JUDGE)
@@ -77,28 +73,20 @@ def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal):
     assert "marks.csv: is there already" in refusal(write_sheet, [done], MARKS)
 
 
-HEADER = "task,item_id,request,repeat,response"
-ROW = "ambiguous,region:ambiguous:1,judge,0,有"
+ROW = "ambiguous,region:ambiguous:1,judge,0,{}\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("rows", "message"),
     [
         # The row is counted over a cell of several lines.
-        (
-            [HEADER, ROW.replace("有", '"一\n二"'), "t,r:2,judge,x,有"],
-            "row 2, field `repeat`: 'x' is not a whole number",
-        ),
-        ([HEADER, ROW, ROW.replace("有", "无")], "row 2: answers the same request as an earlier"),
-        (
-            [HEADER, ROW],
-            "has no answer for task 'ambiguous', item_id 'region:ambiguous:2', request 'judge'",
-        ),
+        (ROW.format('"一\n二"') + "t,r:2,judge,x,有", "row 2, field `repeat`: 'x' is not a whole"),
+        (ROW.format("有"), "no answer for task 'ambiguous', item_id 'region:ambiguous:2', request"),
     ],
 )
-def test_a_wrong_sheet_is_reported_with_its_place(refusal, lines, message):
+def test_a_wrong_sheet_is_reported_with_its_place(refusal, rows, message):
     ask()
-    MARKS.write_text("\n".join(lines), "utf-8")
+    MARKS.write_text(f"task,item_id,request,repeat,response\n{rows}", "utf-8")
     error = refusal(ask, judge=JUDGE)
     assert error.startswith("marks.csv")
     assert message in error

@@ -1,18 +1,19 @@
-"""Outcomes of runs: shares of them are the scores, with the intervals of the score tables."""
+"""Outcomes of runs: shares of them are the scores, and different items are not joined."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import bench
-from bench import run
 from bench.metrics.primary import primary_metrics
-from bench.run import results
-from tests.helpers.recorded import cell
+from bench.run import all_items, evaluate, evaluate_all, results
+from tests.helpers.recorded import templates
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
 CATEGORIES = {"mcbe": ["age", "race"], "cbbq": ["age", "race"], "nli_coal": ["en", "zh"]}
-INTERVAL = ["estimate", "ci_low", "ci_high"]
+COLUMNS = ["score", "ci_low", "ci_high", "n"]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def runs(tmp_path_factory):
     """Both models' runs on the samples of each benchmark."""
     folder, judges = tmp_path_factory.mktemp("runs"), {"mcbe": "simulated:"}
     return {
-        name: run.evaluate_all(
+        name: evaluate_all(
             name, MODELS, folder, limit=15, judge=judges.get(name), categories=categories
         )
         for name, categories in CATEGORIES.items()
@@ -57,17 +58,14 @@ def test_a_share_of_outcomes_is_the_score_with_its_interval(
     scores = scores[(scores.category == "all") == (category == "all")].set_index(keys)
     mean_over = None if category == "each" else "category"
     shares = bench.share(part, column, of=of, by=keys, mean_over=mean_over, limits=limits)
-    shares = shares.set_index(keys).reindex(scores.index)
-    assert len(shares)
-    for ours, theirs in zip(INTERVAL, ["score", "ci_low", "ci_high"], strict=True):
-        assert shares[ours].to_numpy() == pytest.approx(
-            scores[theirs].to_numpy(), abs=1e-12, rel=1e-12, nan_ok=True
-        )
-    assert (shares.n == scores.n).all()
+    shares = shares.rename(columns={"estimate": "score"}).set_index(keys).loc[scores.index]
+    ours, theirs = shares[COLUMNS], scores[COLUMNS]
+    assert len(theirs)
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-12, atol=1e-12, check_dtype=False)
 
 
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path):
-    silent = run.evaluate("cbbq", "simulated:refuse=1", out=tmp_path, limit=4)
+    silent = evaluate("cbbq", "simulated:refuse=1", out=tmp_path, limit=4)
     outcomes = bench.outcomes(silent)
     for of in ("answered", "names_person"):
         (stereotyped,) = bench.share(outcomes, "stereotyped", of=of).to_dict("records")
@@ -77,13 +75,15 @@ def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_pat
     assert parsed["estimate"] == 0
 
 
-def test_runs_are_given_as_runs_folders_or_patterns(runs, refusal):
+def test_runs_are_given_as_runs_folders_or_patterns_and_scored_together(runs, refusal):
     first, second = runs["cbbq"]
     pattern = first.folder.parents[1] / "*" / "cbbq"
     given = bench.outcomes(first, str(second.folder))
     assert list(given.model.unique()) == [first.label, second.label]
     assert len(bench.outcomes(pattern)) == len(given)
-    assert len(bench.score(pattern)) == len(bench.score(first, second))
+    scores = bench.score(pattern, *runs["nli_coal"], preset="official")
+    assert set(scores.preset) == {"official"}
+    assert scores.groupby("benchmark").model.nunique().to_dict() == {"cbbq": 2, "nli_coal": 2}
     replies = bench.answers(first, second.folder)
     assert {"model", "benchmark", "prompt", "response", "parsed", "verdict"} <= {*replies}
     assert replies.columns.is_unique
@@ -93,25 +93,55 @@ def test_runs_are_given_as_runs_folders_or_patterns(runs, refusal):
     assert "no run was given" in refusal(bench.answers)
 
 
-MODEL = "simulated:bias=0.6,refuse=0.2,seed=1"
-
-
 def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
+    model = "simulated:bias=0.6,refuse=0.2,seed=1"
     options = {"categories": ["age", "gender", "race"], "limit": 4}
     runs = [
-        run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), **options)
+        evaluate("mcbe", f"{model}{k}", tasks=names, out=tmp_path / str(k), **options)
         for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
     ]
-    table, first = results.table(runs), runs[0].label
+    table, of_first = results.table(runs), f"model == {runs[0].label!r} and category != 'all'"
     assert primary_metrics(table, "mcbe")[0].metric == "score_common"
-    own = table[(table.model == first) & (table.preset == "robust")]
-    common = own[(own.metric == "score") & own.task.isin(["sc", "bs"]) & (own.category != "all")]
-    by_category = common.groupby("category").score.mean()
-    for category, expected in (("gender", by_category["gender"]), ("all", by_category.mean())):
-        score = cell(own, "score_common", category=category, task="all").score
-        assert score == pytest.approx(expected)
+    own = table.query(f"{of_first} and preset == 'robust' and metric == 'score'")
+    own = own[own.task.isin(["sc", "bs"])]
+    by_category = own.groupby("category").score.mean()
     ranked = bench.measure(bench.explain(bench.score(*runs)))
-    ranked = ranked.query("model == @first and category != 'all'")
-    ranked = ranked.set_index("category").score[by_category.index]
-    np.testing.assert_allclose(ranked, by_category)
+    ranked = ranked.query(of_first).set_index("category").score
+    np.testing.assert_allclose(ranked[by_category.index], by_category)
     assert primary_metrics(results.table(runs[:1]), "mcbe")[0].metric == "score"
+
+
+def ask(root, *parts):
+    """Runs of two models, each on data of its own: scenes by category, a template for each."""
+    runs = []
+    for k, part in enumerate(parts):
+        for category, scenes in part.items():
+            rows = [{"context": f"{scene}来了{{{{NAME1}}}}和{{{{NAME2}}}}。"} for scene in scenes]
+            templates(root / f"data{k}", *rows, non_neg=rows, category=category)
+        options = {"data": root / f"data{k}", "out": root / f"run{k}"}
+        runs.append(evaluate("cbbq", f"simulated:bias=0.{k}", **options))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    return ask(tmp_path_factory.mktemp("others"), {"region": "一二"}, {"region": "一三"})
+
+
+@pytest.mark.parametrize("join", [bench.items, bench.outcomes, partial(bench.score, common=True)])
+def test_answers_to_different_items_of_one_name_are_not_joined(others, refusal, join):
+    message = refusal(join, *others)
+    # Of 2 polarities x 2 templates x 2 pairs of names x 2 orders, the second templates differ.
+    assert "were asked different data, CBBQ" in message
+    assert "8 of 16 items of the same name are not the same" in message
+    for one in others:
+        assert f"SHA-256 {one.metadata['data']['sha256'][:8]}" in message
+
+
+def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path):
+    runs = ask(tmp_path, {"region": "一"}, {"region": "一", "race": "一"})
+    assert runs[0].metadata["data"]["sha256"] != runs[1].metadata["data"]["sha256"]
+    # Both polarities of one template, for 2 pairs of names in 2 orders.
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
+    assert set(pairs.n) == {8}
+    assert len(all_items(runs)) == 16

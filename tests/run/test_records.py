@@ -1,63 +1,51 @@
-"""Records: the content of a row, damaged files, locks, and runs of older versions."""
+"""Records: the content of a row, damaged files, locks, older versions, and kept score tables."""
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from bench import records, run
-from bench.benchmarks import get
-from bench.run import Run, evaluate, results
-from bench.scorers.simulated import Simulated
-from tests.helpers.recorded import columns
-
-ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")
-
+from bench.run import Run, cache
+from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
+
+ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")
 
 
 @pytest.fixture
 def asked(monkeypatch):
     """The prompts that simulated respondents are asked."""
-    prompts, answer = list[str](), Simulated.answer
-
-    def watched(self, requests):
-        prompts.extend(request.text for request in requests)
-        return answer(self, requests)
-
-    monkeypatch.setattr(Simulated, "answer", watched)
+    prompts = []
+    watch(monkeypatch, lambda requests: prompts.extend(request.text for request in requests))
     return prompts
 
 
 def ask(out="out", model="simulated:bias=0.6,refuse=0.1", **options):
-    given = {
-        "tasks": ["ss"],
-        "categories": ["age"],
-        "data": get("mcbe").metadata.samples,
-        "out": out,
-    }
-    return run.evaluate("mcbe", model, **{**given, **options})
+    given = {"tasks": ["ss"], "categories": ["age"], "data": "samples"}
+    return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 
 def leave_unfinished():
     """Interrupt a run after its last answer, and return its records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "finish", interrupted)
+        patch.setattr(records, "finish", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             ask()
     return columns("out")
 
 
-def interrupted(*_):
-    raise KeyboardInterrupt
+def flipped(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
 def test_a_row_holds_what_was_asked_and_what_came_back(asked):
-    result = ask()
-    rows = result.records
+    rows = ask().records
     assert list(rows) == records.SCHEMA.names == pq.read_schema(RECORDS).names
     names = ["benchmark", "category", "task", "repeat", "seed", "error"]
     assert rows[names].iloc[0].tolist() == ["mcbe", "age", "ss", 0, 0, ""]
@@ -72,20 +60,23 @@ def test_a_row_holds_what_was_asked_and_what_came_back(asked):
     [
         lambda content: content[:99],
         lambda content: content + b"\0",
-        lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        flipped,
+        lambda content: Path("other/records/answers.parquet").read_bytes(),
     ],
 )
 def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(damage, capsys, refusal):
-    ask()
-    expected, broken = columns("out"), damage(RECORDS.read_bytes())
+    scores, expected = ask().scores(), columns("out")
+    ask("other", limit=1)
+    broken = damage(RECORDS.read_bytes())
     RECORDS.write_bytes(broken)
     Path("out/items.parquet").write_bytes(broken)
-    message = refusal(lambda: run.Run.open("out").records)
-    assert message == (
+    message = (
         f"{RECORDS}: is missing or damaged (its content was changed); start its "
         "`bench run` again, which moves it aside and asks again"
     )
-    ask()
+    assert refusal(lambda: Run.open("out").records) == message
+    assert refusal(Run.open("out").scores) == message, "kept scores are not read"
+    pd.testing.assert_frame_equal(ask().scores(), scores)
     pd.testing.assert_frame_equal(columns("out"), expected)
     assert Path("out/records/answers.parquet.damaged").read_bytes() == broken
     err = capsys.readouterr().err
@@ -115,8 +106,7 @@ def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
 def test_an_unfinished_run_is_scored():
     leave_unfinished()
     ANSWERS.write_bytes(b"\n".join(ANSWERS.read_bytes().split(b"\n")[:40]))
-    table = run.Run.open("out").scores()
-    assert table.note.str.startswith("unfinished run: 20 of ").all()
+    assert Run.open("out").scores().note.str.startswith("unfinished run: 20 of ").all()
 
 
 @pytest.mark.parametrize(
@@ -132,14 +122,12 @@ def test_an_unfinished_run_is_scored():
 def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
     path = ask().folder / name
     path.write_bytes(content) if content else path.rename("moved")
-    assert message in refusal(lambda: run.Run.open("out").scores())
+    assert message in refusal(lambda: Run.open("out").scores())
 
 
 def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):
     scores = ask().scores()
-    with records.run_lock(Path("out")) as first, records.run_lock(Path("out")) as second:
-        assert first == ""
-        assert "is asking this run; wait" in second
+    with records.run_lock(Path("out")):
         pd.testing.assert_frame_equal(ask().scores(), scores)
         RECORDS.write_bytes(b"PAR1")
         assert "is asking this run; wait" in refusal(ask)
@@ -151,7 +139,7 @@ def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):
 
 def test_a_run_of_an_older_version_is_scored_and_continued():
     shutil.copytree(Path(__file__).parent / "recorded_run", "out")
-    before, scores = columns("out"), run.Run.open("out").scores()
+    before, scores = columns("out"), Run.open("out").scores()
     assert (len(before), (scores.metric == "coal").any()) == (9, True)
     Path("out/records/000001.parquet").unlink()
     given = {"categories": ["zh"], "limit": 3, "data": "samples", "out": "out"}
@@ -159,61 +147,27 @@ def test_a_run_of_an_older_version_is_scored_and_continued():
     pd.testing.assert_frame_equal(columns("out"), before)
 
 
-@pytest.mark.parametrize("name", ["items.parquet", "records/answers.parquet"])
-def test_a_file_of_another_run_gives_no_score(refusal, name):
-    expected = ask().scores()
-    ask("other", limit=1)
-    shutil.copy(f"other/{name}", f"out/{name}")
-    assert "its content was changed" in refusal(run.Run.open("out").scores)
-    pd.testing.assert_frame_equal(ask().scores(), expected)
-
-
-@pytest.fixture
-def scored(tmp_path):
-    return evaluate("cbbq", "simulated:bias=0.6,refuse=0.2", limit=2, out=tmp_path / "run")
-
-
-def kept(scored):
-    return sorted((scored.folder / "cache").glob("*.parquet"))
+def kept():
+    return sorted(Path("out/cache").glob("*.parquet"))
 
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
-def test_a_kept_table_is_read_and_equals_a_computed_one(scored, monkeypatch, preset):
-    table = scored.scores(preset)
-    assert len(kept(scored)) == 1
-    monkeypatch.setattr(results.Run, "_scores", lambda *given: pytest.fail("computed"))
-    pd.testing.assert_frame_equal(Run.open(scored.folder).scores(preset), table)
+def test_a_kept_table_of_all_or_of_some_answers_equals_a_computed_one(monkeypatch, preset):
+    done = ask()
+    some = pd.MultiIndex.from_frame(done.records[records.KEYS].iloc[::2])
+    table, of_some = done.scores(preset), done.scores(preset, answers=some)
+    assert len(kept()) == 2
+    monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
+    pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
+    pd.testing.assert_frame_equal(done.scores(preset, answers=some), of_some)
 
 
-def test_scores_of_common_answers_are_kept_beside_those_of_all(scored, monkeypatch):
-    answers = pd.MultiIndex.from_frame(scored.records[records.KEYS].iloc[::2])
-    table, whole = scored.scores(answers=answers), scored.scores()
-    assert len(kept(scored)) == 2
-    monkeypatch.setattr(results.Run, "_scores", lambda *given: pytest.fail("computed"))
-    pd.testing.assert_frame_equal(scored.scores(answers=answers), table)
-    pd.testing.assert_frame_equal(scored.scores(), whole)
-
-
-def test_a_damaged_table_is_computed_again(scored):
-    table, (path,) = scored.scores(), kept(scored)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    pd.testing.assert_frame_equal(scored.scores(), table)
-    assert kept(scored)[0].read_bytes() != bytes(content)
-
-
-def test_a_table_of_other_code_is_computed_again_and_replaced(scored, monkeypatch):
-    scored.scores()
-    before = kept(scored)
-    monkeypatch.setattr(results, "code_hash", lambda *folder: "another")
-    scored.scores()
-    assert len(kept(scored)) == 1
-    assert kept(scored) != before
-
-
-def test_a_damaged_run_has_no_scores_although_they_were_kept(scored, refusal):
-    scored.scores()
-    path = scored.folder / records.RECORDS
-    path.write_bytes(path.read_bytes()[:-1])
-    assert "damaged" in refusal(scored.scores)
+def test_a_table_that_is_damaged_or_of_other_code_is_computed_again(monkeypatch):
+    table, (path,) = ask().scores(), kept()
+    content = path.read_bytes()
+    path.write_bytes(flipped(content))
+    pd.testing.assert_frame_equal(ask().scores(), table)
+    assert path.read_bytes() == content
+    monkeypatch.setattr(cache, "code_hash", lambda *folder: "another")
+    pd.testing.assert_frame_equal(ask().scores(), table)
+    assert [one == path for one in kept()] == [False]

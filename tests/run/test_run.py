@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from itertools import groupby
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,13 +13,13 @@ import pytest
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import execute
-from bench.scorers.base import Answer, Model
+from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
-from tests.helpers.recorded import cell, columns
+from bench.scorers.simulated import Simulated
+from tests.helpers.recorded import cell, columns, watch
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3, "data": "samples"}
-
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -34,6 +33,16 @@ def test_a_path_of_windows_is_a_path_and_no_kind(refusal, path):
     assert "no such model folder or file" in refusal(scorers.check, path)
     assert short_name(path) == "qwen"
     assert scorers.split_kind(f"replay:{path}") == ("replay", path)
+
+
+@pytest.mark.parametrize(
+    "model", ["..", "../../x", "/etc", "a/../b", "..\\x", "C:x", "", "a\0\n", "x" * 300]
+)
+def test_a_model_is_the_name_of_one_folder(model):
+    name = path_slug(model)
+    assert 0 < len(name) <= 80
+    assert Path("runs", name).resolve().parent == Path("runs").resolve()
+    assert not set(name) & set("/\\:\0\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are always Unicode on Windows")
@@ -56,6 +65,7 @@ TABLE = "context,sentence,words,subtype,explanation,score\n开会，,[PLH]先说
     [
         ({"model": "simulated:bias=1"}, PROMPT, TABLE, "model was simulated:bias=0.6"),
         ({"tasks": ["ss", "pc"]}, PROMPT, TABLE, "tasks was ['ss'], now ['pc', 'ss']"),
+        ({"tasks": None}, PROMPT, TABLE, "tasks was ['ss'], now"),
         ({"max_new_tokens": 9}, PROMPT, TABLE, "max_new_tokens was None, now 9"),
         ({"settings": {"bos": "forced"}}, PROMPT, TABLE, "bos was tokenizer, now forced"),
         ({}, PROMPT.replace("1 {", "a {"), TABLE, "wording_hash was"),
@@ -72,17 +82,17 @@ def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, tab
     assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
 
 
-def test_a_finished_run_is_opened_without_its_items(monkeypatch):
-    options = {"data": "samples", "limit": 5, "out": "out"}
-    first = run.evaluate("cbbq", MODEL, **options)
+def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_name(monkeypatch):
+    first = ask()
     monkeypatch.setattr("bench.data.read", Mock(side_effect=AssertionError("items were read")))
-    pd.testing.assert_frame_equal(run.evaluate("cbbq", MODEL, **options).records, first.records)
+    again = ask(preset="official", name="mine")
+    pd.testing.assert_frame_equal(again.records, first.records)
+    assert {"preset": "official", "name": "mine"}.items() <= run.Run.open("out").metadata.items()
 
 
-def test_a_run_of_some_tasks_is_not_continued_by_one_of_all(refusal):
-    ask()
-    message = refusal(run.evaluate, "mcbe", MODEL, out="out", **{**ASKED, "tasks": None})
-    assert message.startswith("out: holds another run (tasks was ['ss'], now")
+def test_tasks_that_were_skipped_are_refused_without_partial(refusal):
+    ask(tasks=["ss", "ba"], partial=True)
+    assert "cannot ask task ba of mcbe (it needs a judge" in refusal(ask, tasks=["ss", "ba"])
 
 
 def test_a_folder_of_something_else_is_refused(refusal):
@@ -91,12 +101,9 @@ def test_a_folder_of_something_else_is_refused(refusal):
 
 
 def test_a_limit_is_by_category_and_task_and_spread_over_templates():
-    given = {"limit": 10, "categories": ["age", "gender"], "out": "out"}
-    result = run.evaluate("cbbq", "simulated:bias=0.5", **given)
-    rows = result.records
-    assert Counter(zip(rows.category, rows.task, strict=True)) == {
-        (name, task): 10 for name in ("age", "gender") for task in ("ambiguous", "disambiguous")
-    }
+    result = run.evaluate("cbbq", MODEL, limit=10, categories=["age", "gender"], out="out")
+    sizes = result.records.groupby(["category", "task"]).size()
+    assert sizes.tolist() == [10] * 4
     # Ten templates per context, five of each polarity: one question of each.
     n_templates = result.items.groupby(["category", "condition"]).template.nunique()
     assert n_templates.tolist() == [10] * 4
@@ -145,49 +152,33 @@ def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options, 
 JUDGE = "simulated:competence=0.7,seed=9"
 
 
-def judged(out="out", model=MODEL, **options):
+def judged(out="out", **options):
     """Run the three tasks that can need a judge, who also chooses the order of texts."""
     given = {"judge": JUDGE, "tasks": ["sc", "ba", "bs"], "categories": ["age", "worldview"]}
     given |= {"limit": 2, "repeats": 2, "settings": {"context_order": "judge"}}
-    return run.evaluate("mcbe", model, out=out, **{**given, **options})
-
-
-class Stub(Model):
-    """A respondent that keeps what it was asked, and refuses the item in `refuses`."""
-
-    request_types = ("generate",)
-    answer_modes = ("text",)
-
-    def __init__(self, name):
-        self.name = name
-        self.asked = []
-        self.refuses = ""
-
-    def describe(self):
-        return {"kind": "stub", "id": self.name}
-
-    def answer(self, requests):
-        self.asked += requests
-        refused = Answer("", error="refused")
-        return [refused if r.item_id == self.refuses else Answer("5") for r in requests]
+    return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
 @pytest.fixture
-def stubs(monkeypatch):
-    """Stubs in place of MODEL and JUDGE."""
-    model, judge = Stub("m"), Stub("j")
-    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: {MODEL: model, JUDGE: judge}[name])
-    return model, judge
+def asked(monkeypatch):
+    """The requests to model and judge: all are answered by 5, but the model refuses age:1."""
+    requests = []
+
+    def answer(self, new):
+        requests.extend(new)
+        refused = [r.item_id == "age:1" and not r.of_judge for r in new]
+        return [Answer("", error="refused") if refuses else Answer("5") for refuses in refused]
+
+    monkeypatch.setattr(Simulated, "answer", answer)
+    return requests
 
 
-def test_an_answer_that_did_not_come_is_not_graded(stubs):
-    model, judge = stubs
-    model.refuses = "age:1"
+def test_an_answer_that_did_not_come_is_not_graded(asked):
     result = judged(tasks=["ba"], repeats=1)
     rows = result.records.set_index(["item_id", "request"])
     row = rows.loc["age:1", "judge:4"]
     assert (row.error, row.response, row.prompt, row.valid) == (execute.NOT_ASKED, "", "", False)
-    assert "age:1" not in {request.item_id for request in judge.asked}
+    assert "age:1" not in {request.item_id for request in asked if request.of_judge}
     scores = result.scores()
     # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
     assert cell(scores, preset="robust").score == pytest.approx(5 * (3.5 + 1.5 + 2.5 + 0.5))
@@ -216,28 +207,21 @@ def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(monkeypat
     pd.testing.assert_frame_equal(columns("killed"), expected)
 
 
-def test_a_judge_is_added_to_a_finished_run_and_nothing_is_asked_again(stubs):
-    model, judge = stubs
-    given = {"categories": ["age"], "limit": 2, "settings": {"explanation": "yes"}, "out": "out"}
-    before = run.evaluate("cbbq", MODEL, **given).records
-    n_asked = len(model.asked)
-    rows = run.evaluate("cbbq", MODEL, judge=JUDGE, **given).records
-    assert (len(model.asked), len(judge.asked)) == (n_asked, len(rows) - n_asked)
-    of_model = rows[rows.request != "judge"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_model, before)
+def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
+    def fail(requests):
+        if requests[0].of_judge:
+            raise RuntimeError("out of memory\nat line 1")
 
-
-def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch):
-    model, judge = stubs
     message = r"the judge did not answer \(out of memory\); the same command"
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "answer", Mock(side_effect=RuntimeError("out of memory\nat line 1")))
+        watch(patch, fail)
         with pytest.raises(RunFailed, match=message):
             judged(tasks=["ba"])
-    n_asked = len(model.asked)
+    analyses = len(asked)
     judged(tasks=["ba"])
-    assert len(model.asked) == n_asked, "the analyses are on record"
-    assert len(judge.asked) == 4 * n_asked
+    assert all(request.of_judge for request in asked[analyses:]), "the analyses are on record"
+    # Four criteria; the analyses of one item were refused in both repeats.
+    assert len(asked) - analyses == 4 * (analyses - 2)
 
 
 @pytest.mark.parametrize("role", ["model", "judge"])
@@ -247,13 +231,3 @@ def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal, role
     records.write_run_json(Path("out"), {**metadata, role: {**metadata[role], "revision": "0"}})
     message = f"out: was begun with another {role} (revision was 0, now 1"
     assert refusal(judged).startswith(message)
-
-
-@pytest.mark.parametrize(
-    "model", ["..", "../../x", "/etc", "a/../b", "..\\x", "C:x", "", "a\0\n", "x" * 300]
-)
-def test_a_model_is_the_name_of_one_folder(model):
-    name = path_slug(model)
-    assert 0 < len(name) <= 80
-    assert Path("runs", name).resolve().parent == Path("runs").resolve()
-    assert not set(name) & set("/\\:\0\n")

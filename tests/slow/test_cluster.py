@@ -14,13 +14,18 @@ from pandas.testing import assert_frame_equal
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import cluster
-from bench.scorers.simulated import Simulated
-from tests.helpers.recorded import columns
+from tests.helpers.recorded import columns, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 NOBODY = "tcp://127.0.0.1:1"
+
+
+def started(n=2, threads=1, processes=False):
+    options = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": ":0"}
+    options |= {"memory_limit": 0, "silence_logs": "CRITICAL", "processes": processes}
+    return LocalCluster(n_workers=n, threads_per_worker=threads, **options)
 
 
 @pytest.fixture(scope="module")
@@ -30,31 +35,14 @@ def scheduler():
         yield local.scheduler_address
 
 
-def started(n=2, **options):
-    given = {"threads_per_worker": 1, "processes": False, "protocol": "tcp", "memory_limit": 0}
-    given |= {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": "CRITICAL"}
-    return LocalCluster(n_workers=n, **{**given, **options})
-
-
-def ask(out, model=MODEL, benchmark="cbbq", **options):
+def ask(out, benchmark="cbbq", **options):
     given = {"categories": ["gender"], "limit": 40} if benchmark == "cbbq" else {"limit": 2}
-    return run.evaluate(benchmark, model, partial=True, out=out, **{**given, **options})
+    return run.evaluate(benchmark, MODEL, partial=True, out=out, **{**given, **options})
 
 
-def assert_as_here(out="far", **options):
+def assert_as_here(**options):
     ask("near", **options)
-    assert_frame_equal(columns(out), columns("near"))
-
-
-def watched(before):
-    """A simulated respondent's `answer` after `before`."""
-    original = Simulated.answer
-
-    def answer(respondent, requests):
-        before(requests)
-        return original(respondent, requests)
-
-    return answer
+    assert_frame_equal(columns("far"), columns("near"))
 
 
 def after_blocks(monkeypatch, call):
@@ -63,26 +51,25 @@ def after_blocks(monkeypatch, call):
 
 
 class Slow(WorkerPlugin):
-    """Let simulated respondents take `seconds` per call, and end the process at item `deadly`."""
+    """Let simulated respondents take a moment, and end the process at item `deadly`."""
 
-    def __init__(self, seconds, deadly=""):
-        self.seconds, self.deadly = seconds, deadly
+    def __init__(self, deadly=""):
+        self.deadly = deadly
 
     def setup(self, worker):
         def before(requests):
-            time.sleep(self.seconds)
+            time.sleep(0.05)
             if self.deadly in {request.item_id for request in requests}:
                 os._exit(1)
 
-        Simulated.answer = watched(before)
+        watch(pytest.MonkeyPatch(), before)
 
 
-JUDGED = {"context_order": "judge", "replies": "until_answered"}
+JUDGED = {"benchmark": "mcbe", "judge": "simulated:"}
+STAGES = {"settings": {"context_order": "judge", "replies": "until_answered"}}
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"benchmark": "mcbe", "judge": "simulated:", "settings": JUDGED}], ids=len
-)
+@pytest.mark.parametrize("options", [{}, {**JUDGED, **STAGES}], ids=len)
 def test_the_records_are_those_of_a_run_here(scheduler, options):
     far = ask("far", scheduler=scheduler, **options)
     assert_as_here(**options)
@@ -94,21 +81,22 @@ def test_the_records_are_those_of_a_run_here(scheduler, options):
 
 def test_a_worker_loads_a_model_once_and_does_one_task_at_a_time(monkeypatch):
     loaded, load, running, most = [], scorers.load, [], []
-    monkeypatch.setattr(
-        scorers, "load", lambda *args, **options: loaded.append(args[0]) or load(*args, **options)
-    )
 
-    def watch(requests):
+    def watched_load(name, **options):
+        loaded.append(name)
+        return load(name, **options)
+
+    def observe(requests):
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
         running.pop()
 
-    monkeypatch.setattr(Simulated, "answer", watched(watch))
-    with started(1, threads_per_worker=4) as local:
-        given = {"benchmark": "mcbe", "judge": "simulated:", "scheduler": local.scheduler_address}
-        ask("0", seed=0, **given)
-        ask("1", seed=1, **given)
+    monkeypatch.setattr(scorers, "load", watched_load)
+    watch(monkeypatch, observe)
+    with started(1, threads=4) as local:
+        for seed in range(2):
+            ask(str(seed), seed=seed, scheduler=local.scheduler_address, **JUDGED)
     assert sorted(loaded) == sorted([MODEL, "simulated:"])
     assert max(most) == 1
 
@@ -125,18 +113,13 @@ def test_a_run_waits_for_workers_that_offer_the_resources(capsys):
     assert_as_here()
 
 
-@pytest.mark.parametrize(
-    ("revision", "version", "message"),
-    [
-        ("2", cluster.__version__, "revision was 2, now 1"),
-        ("1", "9.9", ", the asker 9.9; install the same"),
-    ],
-)
-def test_a_worker_with_another_model_or_version_is_refused(refusal, revision, version, message):
-    key = (MODEL, "{}")
-    described = cluster._work({}, cluster.__version__, key, [key], {}).described
-    described = {**described, "revision": revision}
-    assert message in refusal(cluster._work, {}, version, key, [key], described)
+def test_a_worker_with_another_model_or_version_is_refused(refusal):
+    def work(described, version=cluster.__version__):
+        return cluster._work({}, version, (MODEL, "{}"), [(MODEL, "{}")], described)
+
+    described = work({}).described
+    assert "revision was 2, now 1" in refusal(work, {**described, "revision": "2"})
+    assert ", the asker 9.9; install the same" in refusal(work, described, "9.9")
 
 
 def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypatch):
@@ -149,7 +132,7 @@ def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypa
 
     message = r"^worker tcp://.*: the model did not answer \(ValueError: what\); "
     with monkeypatch.context() as patch:
-        patch.setattr(Simulated, "answer", watched(fail))
+        watch(patch, fail)
         with pytest.raises(RunFailed, match=message):
             ask("far", scheduler=scheduler)
     assert 0 < len(columns("far")) < len(columns("near"))
@@ -172,7 +155,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
     deadly, written = columns("near").item_id[40], []
     with started(processes=True) as local:
         client = local.get_client()
-        client.register_plugin(Slow(0.05))
+        client.register_plugin(Slow())
         pids = list(client.run(os.getpid).values())
 
         def kill():
@@ -185,7 +168,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
             ask("far", scheduler=local.scheduler_address, limit=80)
         assert_frame_equal(columns("far"), columns("near"))
         local.scheduler.allowed_failures = 0
-        client.register_plugin(Slow(0.0, deadly), name="deadly")
+        client.register_plugin(Slow(deadly), name="deadly")
         message = r"^worker tcp://127.0.0.1:\d+: died, as other workers did"
         with pytest.raises(RunFailed, match=message):
             ask("other", scheduler=local.scheduler_address, limit=80)
@@ -193,9 +176,8 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
 
 
 def test_what_cannot_be_a_cluster_is_refused(refusal, monkeypatch):
-    assert "resources: 0 is not allowed; it has to be above 0" in refusal(
-        ask, "far", resources={"GPU": 0}
-    )
+    message = refusal(ask, "far", resources={"GPU": 0})
+    assert "resources: 0 is not allowed; it has to be above 0" in message
     assert refusal(ask, "far", scheduler="foo://a:1").startswith("--scheduler foo://a:1: ")
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(RunFailed, match="no scheduler answers there"):

@@ -1,59 +1,44 @@
 """Runs that are killed, interrupted or hindered: nothing is lost, or asked twice, or wrong."""
 
 import errno
-import json
+import multiprocessing
 import os
 import random
 import signal
 import sys
 import time
-import traceback
-from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from bench import __main__, records, run
-from bench.benchmarks import get
-from bench.core.errors import BadInput, RunFailed
+from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.scorers.simulated import Simulated
-from bench.tasks.request import Request
-from tests.helpers.recorded import columns
+from tests.helpers.recorded import columns, watch
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
-SAMPLES = str(get("mcbe").metadata.samples)
-CONTINUES = {
-    130: "bench: interrupted; the same command continues from what is recorded",
-    143: "bench: ended by SIGTERM; the same command continues from what is recorded",
-}
+ENDS = {130: "interrupted", 143: "ended by SIGTERM"}
 BLOCK = 16
+# The files of a run, in the order in which they are written.
+WRITTEN = ["items.parquet", "run.json", "answers.jsonl", "answers.parquet", "run.json"]
 
 
 def ask(out="out", **options):
-    given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": SAMPLES}
+    given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": "samples"}
     return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("items.parquet", 1),
-        ("run.json", 1),
-        ("answers.jsonl", 1),
-        ("answers.parquet", 1),
-        ("run.json", 2),
-    ],
-)
-def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name, number):
+@pytest.mark.parametrize(("number", "name"), list(enumerate(WRITTEN)))
+def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, number, name):
     replace, written = os.replace, []
 
     def full(old, new):
-        written.append(Path(new).name)
-        if written.count(name) == number and written[-1] == name:
+        written.append(new)
+        if len(written) == number + 1:
             raise OSError(errno.ENOSPC, "No space left on device")
         replace(old, new)
 
@@ -74,7 +59,7 @@ def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch):
     import resource
 
     ask("undisturbed")
-    expected, limit, asked = columns("undisturbed"), resource.RLIMIT_FSIZE, list[Request]()
+    expected, limit, asked = columns("undisturbed"), resource.RLIMIT_FSIZE, []
     before = resource.getrlimit(limit)
     resource.setrlimit(limit, (20_000, before[1]))
     try:
@@ -84,8 +69,7 @@ def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch):
         resource.setrlimit(limit, before)
     n_recorded = len(columns("out"))
     assert n_recorded % BLOCK, "the block was cut"
-    answer = Simulated.answer
-    monkeypatch.setattr(Simulated, "answer", lambda self, r: asked.extend(r) or answer(self, r))
+    watch(monkeypatch, asked.extend)
     ask()
     assert len(asked) == len(expected) - n_recorded
     pd.testing.assert_frame_equal(columns("out"), expected)
@@ -113,52 +97,49 @@ ONE = ["--tasks", "ss", "--categories", "age,race"]
 STAGES = ["--tasks", "sc,ba,bs", "--categories", "age,worldview", "--set", "context_order=judge"]
 STAGES += ["--judge", "simulated:competence=0.7,seed=9"]
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+INTERRUPTS = {signal.SIGINT, signal.SIGTERM}
 KILLS = 25
 
 
 def fork(out, asked, streamed, arguments):
     """Fork `bench run`, slowed down, and return the process; `asked` lists what it asks."""
     # A signal right after the fork must not find the caller's code in the fork.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    if process := os.fork():
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return process
-    status = 1
+    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    asked.touch()
+    asked.with_suffix(".err").touch()
+    given = asked, streamed, ["bench", "run", *arguments, "--out", str(out)]
+    process = multiprocessing.get_context("fork").Process(target=command, args=given)
+    process.start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+    return process
+
+
+def command(asked, streamed, arguments):
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.dup2(os.open(asked.with_suffix(".err"), os.O_CREAT | os.O_WRONLY), 2)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+        os.dup2(os.open(asked.with_suffix(".err"), os.O_WRONLY), 2)
         sys.stdout, sys.stderr = open(os.devnull, "w"), open(2, "w", closefd=False)  # noqa: SIM115
         slow_down(asked, streamed)
-        sys.argv = ["bench", "run", *arguments, "--out", str(out)]
+        sys.argv = arguments
         __main__.main()
-    except SystemExit as ended:
-        status = ended.code
     except KeyboardInterrupt:
-        status = 130
-    except BaseException:  # it is read from the file
-        traceback.print_exc()
-    finally:
-        os._exit(int(status or 0))
+        sys.exit(130)
 
 
 def slow_down(asked, streamed):
-    original = Simulated.answer
-
-    def answer(self, requests):
+    def log(requests):
         with asked.open("a", encoding="utf-8") as file:
             for r in requests:
                 time.sleep(0.002)
                 file.write(f"{r.task} {r.item_id} {r.request} {r.repeat}\n")
-        return original(self, requests)
 
     def stream(self, blocks):
         requests = [request for block in blocks for request in block]
         random.Random(os.getpid()).shuffle(requests)  # another order in each process
         for request in requests:
-            yield [(request, answer(self, [request])[0])]
+            yield [(request, self.answer([request])[0])]
 
-    Simulated.answer = answer
+    watch(pytest.MonkeyPatch(), log)
     if streamed:
         Simulated.stream = stream
 
@@ -171,56 +152,48 @@ def recorded(folder):
         return pd.DataFrame()
 
 
-def scores_of(folder):
-    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
-
-
-def text_of(path):
-    return path.read_text("utf-8") if path.is_file() else ""
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("options", [ONE, STAGES], ids=len)
 def test_kills_at_random_moments_leave_no_trace(options, streamed):
-    arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", SAMPLES]
-    rng, began = random.Random(len(options)), time.monotonic()
-    process = fork(Path("undisturbed"), Path("0.txt"), streamed, arguments)
-    assert os.waitpid(process, 0)[1] == 0, text_of(Path("0.err"))
-    seconds = time.monotonic() - began
-    expected = recorded(Path("undisturbed"))
+    arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", "samples"]
+    rng, began, undisturbed = random.Random(len(options)), time.monotonic(), Path("undisturbed")
+    process = fork(undisturbed, Path("0.txt"), streamed, arguments)
+    process.join()
+    assert process.exitcode == 0, Path("0.err").read_text("utf-8")
+    seconds, expected = time.monotonic() - began, recorded(undisturbed)
     n_kills = n_runs = 0
     while n_kills < KILLS:
         n_runs, n_starts, n_asked, status = n_runs + 1, 0, 0, None
         folder = Path(f"killed {n_runs}")
         while status != 0:
-            asked = Path(f"{n_runs}-{n_starts}.txt")
+            asked, number = Path(f"{n_runs}-{n_starts}.txt"), rng.choice(SIGNALS)
             before = recorded(folder)
-            process, number = fork(folder, asked, streamed, arguments), rng.choice(SIGNALS)
+            process = fork(folder, asked, streamed, arguments)
             if len(before) < len(expected):
                 time.sleep(rng.uniform(0, seconds))
-                with suppress(ProcessLookupError):
-                    os.kill(process, number)
-            status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            names, now = text_of(asked).splitlines(), recorded(folder)
+                os.kill(process.pid, number)
+            process.join()
+            status, err = process.exitcode, asked.with_suffix(".err").read_text("utf-8")
+            names, now = asked.read_text("utf-8").splitlines(), recorded(folder)
             assert not {" ".join(map(str, key)) for key in before.index} & set(names)
             assert set(before.index) <= set(now.index)
             pd.testing.assert_frame_equal(now, expected.loc[now.index] if len(now) else now)
             n_starts, n_asked = n_starts + 1, n_asked + len(names)
-            err = text_of(asked.with_suffix(".err"))
             assert "Traceback" not in err
-            if status != 0:  # before the command begins it cannot say anything
-                assert status in ((-9,) if number == signal.SIGKILL else (128 + number, -number)), (
-                    err
-                )
-                assert status < 0 or not err or err.splitlines()[-1] == CONTINUES[status]
-        pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
+            # Before the command begins it cannot say anything.
+            ends = {-number} if number == signal.SIGKILL else {128 + number, -number}
+            assert status in {0, *ends}, err
+            if status > 0 and err:
+                assert err.splitlines()[-1] == f"bench: {ENDS[status]}; {CONTINUES}"
+        pd.testing.assert_frame_equal(columns(folder), columns(undisturbed))
         assert not list(folder.rglob(f"{DRAFT}*"))
         # Beside them are kept score tables.
         files = [path for path in folder.rglob("*") if path.is_file()]
         left = {path.name for path in files if path.parent.name != "cache"}
         assert left == {"run.json", "items.parquet", "answers.parquet", "scores.json", ".lock"}
-        assert scores_of(folder) == scores_of(Path("undisturbed"))
+        scores = [run.Run.open(one).scores() for one in (folder, undisturbed)]
+        pd.testing.assert_frame_equal(*scores)
         # Each kill loses what was under way: a block, or one streamed answer.
         assert n_asked - len(expected) <= (n_starts - 1) * (1 if streamed else BLOCK)
         n_kills += n_starts - 1

@@ -1,31 +1,32 @@
 """Respondents of known character through the whole chain, and CBBQ as its scripts count."""
 
 import math
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench import run
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
 from bench.run.plan import Plan
-from tests.helpers.cases import table
 
 pytestmark = pytest.mark.slow
 
-# The specification's section 3.1: shares of whoever always says A or B, upstream and corrected.
-CONSTANT = table(__file__, "constant_answers.csv").set_index("category").astype(float)
+# The specification's section 3.1: scores of constant answers, corrected and upstream.
+CONSTANT = pd.read_csv(Path(__file__).with_name("constant_answers.csv"), index_col=[0, 1])
 
 
-def of_metric(scores, metric, preset="robust"):
-    return scores[(scores.metric == metric) & (scores.preset == preset)].set_index("category")
+def of_metric(scores, metric):
+    return scores[scores.metric == metric].set_index("category")
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 1])
 def test_a_simulated_bias_is_recovered_in_every_released_category(shared, tmp_path, bias):
     # With the released labels a right answer would be a biased one here and there.
-    options = {"settings": {"labels": "audited"}, "limit": 120, "out": tmp_path}
-    model = f"simulated:bias={bias:g},seed=3"
-    scores = run.evaluate("cbbq", model, data=shared / "data/cbbq", **options).scores()
+    options = {"settings": {"labels": "audited"}, "limit": 120, "data": shared / "data/cbbq"}
+    done = run.evaluate("cbbq", f"simulated:bias={bias:g},seed=3", out=tmp_path, **options)
+    scores = done.scores()
     for metric in ("s_amb", "s_disamb", "s_total"):
         rows = of_metric(scores, metric)
         assert len(rows) == 11
@@ -38,27 +39,18 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(shared, tmp_pa
 
 @pytest.mark.parametrize("letter", "ABC")
 def test_constant_answers_get_the_specification_s_values(shared, tmp_path, letter):
-    options = {"categories": list(CONSTANT.index), "data": shared / "data/cbbq", "out": tmp_path}
+    wanted = CONSTANT.loc[letter]
+    options = {"categories": list(wanted.index), "data": shared / "data/cbbq", "out": tmp_path}
     done = run.evaluate("cbbq", f"simulated:answer={letter}", **options)
-    tables = {preset: done.scores(preset) for preset in ("robust", "official")}
-    for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in CONSTANT.T.items():
-        # Corrected scores, the upstream ones, and the share against the stereotype.
-        wanted = {
-            "A": (amb_a, dis_a, amb_up, dis_up, 1 - amb_up),
-            "B": (amb_b, 1 - dis_a, 1 - amb_up, 1 - dis_up, amb_up),
-            "C": (0, math.nan, 0, math.nan, 0),
-        }[letter]
-        places = [(preset, metric) for preset in tables for metric in ("s_amb", "s_disamb")]
-        found = [
-            of_metric(tables[preset], metric, preset).score[category]
-            for preset, metric in [*places, ("official", "reverse_amb")]
-        ]
-        assert found == pytest.approx(wanted, abs=5e-7, nan_ok=True), category
-        total = of_metric(tables["official"], "s_total", "official").score[category]
-        assert math.isnan(total) == (letter == "C")
+    found = {}
+    for column in wanted:
+        preset, metric = column.split()
+        found[column] = of_metric(done.scores(preset), metric).score[wanted.index]
+    pd.testing.assert_frame_equal(pd.DataFrame(found), wanted, rtol=0, atol=5e-7)
+    totals = of_metric(done.scores("official"), "s_total").score[wanted.index]
+    assert set(totals.isna()) == {letter == "C"}
 
 
-@pytest.mark.slow
 def test_benchmarks_find_the_bias_of_the_training(own_folder):
     biases = (0.25, 0.5, 0.75)
 
@@ -79,30 +71,18 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
     assert fair > half > biased
 
 
+PROMPTS = f"{Path(__file__).with_name('cbbq_scripts.toml')}#"
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
-HEAD = 'version = "cbbq-scripts-95eaf2e"\nsource = "a test"\n'
-PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
-
-
-@pytest.fixture
-def prompts(tmp_path):
-    """A file in the form of the fetched one, with text of our own, to be followed by a name."""
-    tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
-    lines = [f'["{name}"]\nunbiased_instruction = false\nprompt = "{PROMPT}"\n' for name in tables]
-    (tmp_path / "prompts.toml").write_text(HEAD + "".join(lines), "utf-8")
-    return f"{tmp_path / 'prompts.toml'}#"
+CAN = {"verbs": ["generate"], "reads": [], "judge_verbs": []}
 
 
 @pytest.mark.parametrize("name", [*LIMITS, None])
-def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
+def test_replies_may_be_as_long_as_the_script_lets_them_be(name):
     def limit(preset, **options):
-        chosen = prompts + name if name else None
-        given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
-        plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
-        asked = plan.requests(
-            {"verbs": ("generate",), "reads": (), "judge_verbs": ()}, partial=False
-        )
-        (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
+        given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
+        plan = Plan.make(RunConfig.of({**given, "prompts": PROMPTS + name if name else None}))
+        (requests,) = plan.requests(CAN, partial=False).stages
+        (limit,) = {request.max_new_tokens for request in requests}
         return limit
 
     assert limit("official") == (LIMITS[name] if name else 32)
@@ -114,12 +94,10 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
 @pytest.mark.parametrize(
     ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]
 )
-def test_moss_and_bloomz_read_the_first_line_alone(prompts, tmp_path, name, share):
+def test_moss_and_bloomz_read_the_first_line_alone(tmp_path, name, share):
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
-    asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
-    replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
-    table = cbbq.scoring(
-        asked.records.assign(response=replies, error=""), asked.items, "official"
-    ).table()
+    asked = run.evaluate("cbbq", "simulated:", prompts=PROMPTS + name, **options)
+    rows = asked.records.assign(response=["ab", "不知道\nA 或 B", "\nAB", "C\n"], error="")
+    table = cbbq.scoring(rows, asked.items, "official").table()
     scores = table[table.category == "all"].set_index("metric").score
     assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))

@@ -203,7 +203,7 @@ class CbbqScoring(Scoring):
                     sums = {name: letters.of_categories([name]) for name in self.categories}
                     scores = pd.Series({name: metric.values(sums[name]).item() for name in sums})
                 scores[ALL] = scores.mean()
-                table.loc[own, "baseline"] = table.category[own].map(scores)
+                table.loc[own, "baseline"] = table.category[own].map(scores).astype(float)
                 table.loc[own, "baseline_of"] = LETTERS_ALONE
                 table.loc[own & (table.category == ALL) & table.score.notna(), "note"] = note
         return table

@@ -1,0 +1,137 @@
+"""Notes of a score table: skipped items, the judge, and settings outside the preset."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.benchmarks import get
+from bench.metrics.primary import without_chat_template
+from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.scorers.names import short_name
+
+# Below this median probability of all letters, the model would rather write another reply.
+MIN_LETTER_MASS = 0.1
+# The source of the package's own prompts.
+OUR_WORDING = "bias-workbench"
+
+
+def with_notes(
+    table: pd.DataFrame, rows: pd.DataFrame, preset: str, metadata: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
+    table, missing = table.copy(), list[Score]()
+    primary = get(metadata["benchmark"]).metrics.primary_metrics
+    metrics = {one.task: one.metric for one in reversed(primary)}
+    is_primary = table.metric == table.task.map(metrics)
+
+    def add(category: str, task: str, text: str, gap: str = "") -> None:
+        """Add a note; `gap` is the note of a new row if this score is missing."""
+        own = is_primary & (table.category == category) & (table.task == task)
+        table.loc[own, "note"] = [join_notes(before, text) for before in table.note[own]]
+        if gap and task in metrics and not own.any():
+            undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+            missing.append(Score(category, task, metrics[task], *undefined, preset, gap))
+
+    if doubt := probe_failed(metadata):
+        first = table.index[table.category == ALL][:1]
+        table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
+    skipped = metadata["left_out"]
+    for task, reason in skipped.items():
+        add(ALL, task, reason, f"not asked: {reason}")
+    if skipped:
+        add(ALL, ALL, f"without {', '.join(skipped)}")
+    for entry in metadata["unfit"]:
+        n, reason = entry["items"], entry["why"]
+        are = "instance is" if n == 1 else "instances are"
+        text, gap = f"{n} {are} left out: {reason}", f"not applicable: {reason}"
+        if entry["task"] not in skipped:
+            add(entry["category"], entry["task"], text, gap)
+    for entry in metadata["touched"]:
+        text = f"{entry['items']:,} instances of the data: {entry['why']}"
+        add(entry["category"], entry["task"], text)
+    for task in dict.fromkeys(table.task[table.task != ALL]):
+        for text in _conditions(rows[rows.task == task], task, metadata):
+            add(ALL, task, text)
+        of_requests, of_task = _other_settings(task, preset, metadata)
+        for category in dict.fromkeys(table.category[table.task == task]):
+            if texts := of_requests + (of_task if category == ALL else []):
+                add(category, task, f"asked with {', '.join(texts)}")
+    return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
+
+
+def _conditions(rows: pd.DataFrame, task: str, metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the conditions under which the model answered a task."""
+    options, own = metadata["asked"], get(metadata["benchmark"]).tasks[task]
+    failures = rows.error[rows.error != ""].value_counts()
+    if len(failures):
+        n, most = failures.sum(), failures.index[0]
+        yield f"{n:,} of {len(rows):,} answers did not come, most often: {most}"
+    # `cut` is null for likelihoods, letters and older runs.
+    cut = rows.cut.dropna()
+    if cut.any():
+        yield f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
+    mass = letter_mass(rows, metadata).median()
+    if mass < MIN_LETTER_MASS:
+        yield (
+            f"the letters had a median probability mass of {mass:.2g}: the model would rather "
+            "write something else; ask it with --read text"
+        )
+    if metadata["wording"]["unbiased_instruction"]:
+        yield "the wording asks for an unbiased answer (the paper's Q+IF)"
+    if without_chat_template(metadata) and own.request_types_for() != ("nll",):
+        yield "asked in bare text: the model has no chat template"
+    judge = options.get("as_judge") or options.get("judge")
+    if judge and own.judged(options["settings"]):
+        yield f"marked by {short_name(judge).rstrip(':')}"
+
+
+def _other_settings(
+    task: str, preset: str, metadata: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """List the settings outside the preset: of the requests, and of the task as a whole."""
+    if preset == "robust":
+        return [], []
+    own = get(metadata["benchmark"])
+    of_requests, of_task = [], []
+    for name, setting in own.settings.items():
+        usual = setting.under(preset)
+        value = metadata["asked"]["settings"].get(name, usual)
+        if value == usual or setting.task not in ("", task):
+            continue
+        if not setting.of_data:
+            of_requests.append(f"{name}={value} where this preset has {usual}")
+        elif name != "encoding":  # the encoding of a file does not change its rows
+            of_task.append(f"{name}={value}")
+    read = metadata["read"].get(task, "text")
+    if read != "text":
+        of_task.append(f"{read} read from probabilities")
+    is_ours = metadata["wording"]["source"] == OUR_WORDING
+    if is_ours and own.tasks[task].request_types_for() != ("nll",):
+        of_task.append("our own wording")
+    return of_requests, of_task
+
+
+def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[float]":
+    """Return the sum of the letters' probabilities of each answer, NaN without letters."""
+    by_letters = {task for task, read in metadata["read"].items() if read == "letters"}
+    mass = pd.Series(np.nan, index=rows.index)
+    own = rows.task.isin(by_letters) & rows.logprobs.notna()
+    sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
+    mass[own] = np.array(sums, float)
+    return mass
+
+
+def probe_failed(metadata: Mapping[str, Any]) -> str:
+    """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
+    pairs = metadata["probe"]
+    wrong = [row for row in pairs if row["found"] != row["expected"]]
+    if not wrong:
+        return ""
+    first, languages = wrong[0], ", ".join(dict.fromkeys(row["language"] for row in wrong))
+    return (
+        f"the probe failed: of {len(pairs)} plain pairs {len(wrong)} got a wrong label "
+        f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
+        f"{first['found']} for {first['expected']}"
+    )
