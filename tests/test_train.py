@@ -3,20 +3,17 @@
 import json
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
 
 from bench import scorers, train
 from bench.core.errors import RunFailed
-from tests.helpers.checkpoints import BERT, characters, save
+from tests.helpers.checkpoints import BERT, characters, save, save_encoder
 
 # Trains.
 pytestmark = pytest.mark.slow
 
-NAMES = {0: "NEUTRAL", 1: "entailment", 2: "Contradiction"}
-QUICK = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
+QUICK = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64, "epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +41,13 @@ def fit(files, base, tmp_path):
     """Train on the pairs, into a folder of the test."""
 
     def run(out="out", model=base, **options):
-        settings = QUICK | {"epochs": 1} | options
-        return train.nli(model, [files / "train.jsonl"], tmp_path / out, **settings)
+        return train.nli(model, [files / "train.jsonl"], tmp_path / out, **QUICK | options)
 
     return run
 
 
-def classifier(folder, **labels):
-    kind = "BertForSequenceClassification"
-    return str(save(folder, kind, characters(BERT), num_labels=3, **labels))
+def classifier(folder, labels=("LABEL_0", "LABEL_1", "LABEL_2")):
+    return str(save_encoder(folder, "BertForSequenceClassification", labels))
 
 
 def answers(trained):
@@ -79,17 +74,17 @@ def test_a_base_model_gets_a_head_with_names_and_learns(fit, files, tmp_path):
 
 
 def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(fit, tmp_path):
-    labels = {name: k for k, name in NAMES.items()}
-    folder = classifier(tmp_path / "own", id2label=NAMES, label2id=labels)
+    names = ("NEUTRAL", "entailment", "Contradiction")
+    folder = classifier(tmp_path / "own", names)
     done = fit("on", folder, epochs=None)
     assert not done.metadata["model"]["fresh_head"]
     assert done.metadata["hyperparameters"]["epochs"] == train.EPOCHS_ON == 3
-    assert done.metadata["labels"] == {str(k): name for k, name in NAMES.items()}
+    assert done.metadata["labels"] == {str(k): name for k, name in enumerate(names)}
     assert answers(fit("more", folder, epochs=40)) == [0, 1, 2], "they mean what they are called"
 
 
 class Killed(BaseException):
-    """What a test ends a training with, as a signal would."""
+    """Ends a training as a signal would."""
 
 
 @pytest.mark.parametrize("step", [1, 8])
@@ -108,7 +103,7 @@ def test_a_killed_training_ends_as_one_that_was_not(
         with pytest.raises(Killed):
             fit(**options)
     assert not (tmp_path / "out").exists()
-    # Killed while it wrote its latest state: what Trainer writes last is not there.
+    # Killed while it wrote its latest state: the last file of a state is not complete.
     half = tmp_path / ".out.training" / "checkpoint-9"
     half.mkdir()
     (half / "trainer_state.json").write_text('{"global', "utf-8")
@@ -118,9 +113,10 @@ def test_a_killed_training_ends_as_one_that_was_not(
     capsys.readouterr()
     done = fit(**options)
     assert ("continuing from step" in capsys.readouterr().err) == (step > 2)
-    first, second = (load_file(one.folder / "model.safetensors") for one in (uninterrupted, done))
-    assert first.keys() == second.keys()
-    assert all(np.array_equal(first[name], second[name]) for name in first)
+    first, second = (
+        (one.folder / "model.safetensors").read_bytes() for one in (uninterrupted, done)
+    )
+    assert first == second
     assert done.accuracy == uninterrupted.accuracy
 
 
@@ -128,10 +124,7 @@ def test_a_killed_training_ends_as_one_that_was_not(
     ("options", "message"),
     [
         ({"epochs": 0}, "epochs: 0 is not allowed; it has to be above 0"),
-        (
-            {"learning_rate": float("nan")},
-            "learning_rate: nan is not allowed; it has to be a finite number",
-        ),
+        ({"learning_rate": float("nan")}, "learning_rate: nan is not allowed; it has to be a fini"),
         ({"dtype": "float16"}, "float16"),
         ({"out": "full"}, "is not empty; give another --out"),
         ({"model": "plain"}, "or train a fresh head on it with --new-head"),

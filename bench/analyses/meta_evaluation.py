@@ -77,6 +77,7 @@ class FromScratch:
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
         """Train a model on `rows`, in a `folder` that may have files of an interrupted training."""
+        from bench.scorers.local.checkpoint import Pretrained
         from bench.scorers.local.device import placement
         from bench.scorers.local.encoders import Classifier
         from bench.scorers.tiny_nli import tokenizer, train
@@ -86,7 +87,8 @@ class FromScratch:
         words = sorted({(row.occupation.word, row.term, row.label) for row in rows})
         pairs = [(row.premise, row.hypothesis, row.label) for row in rows]
         network = train(coder, words, pairs, seed, f"{self.name}, from scratch")
-        return Classifier(network, coder, placement("cpu", None, None), {"id": self.name}).classify
+        where, identity = placement("cpu", None, None), {"id": self.name}
+        return Classifier(Pretrained(network, coder, where, identity)).classify
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Needed again when a measure, the samples or the recipe of the tiny models change
 
 import argparse
 from importlib.metadata import version
-from pathlib import Path
 
 import pandas as pd
 
@@ -15,14 +14,13 @@ from bench.analyses import meta_evaluation
 from bench.core.files import atomic_write
 
 
-def carry_models(scores: pd.DataFrame, path: Path = meta_evaluation.CARRIED) -> None:
+def carry_models(scores, path=meta_evaluation.CARRIED):
     """Write scores of trained models; the first line says how they were made."""
     rows = scores.pivot_table(
         index=meta_evaluation.ROW, columns="measure", values="score", sort=False
     )
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers")
-    )
+    names = ("torch", "transformers", "tokenizers")
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
     head = f"# Made by tests/benchmarks/carried.py, with {packages}; no text of any data set.\n"
     text = rows.reset_index().round(6).to_csv(index=False, lineterminator="\n")
     atomic_write(path, head + text)

@@ -13,8 +13,7 @@ tests/tasks/replies/labelled.csv. Its columns:
 """
 
 import argparse
-import csv
-from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,42 +30,33 @@ NONE = "none"
 OUTCOMES = ("right", "misread", "read though none", "unread")
 
 
-def _cbbq(request: str) -> Callable[[str, list[str]], str]:
-    def read(reply: str, options: list[str]) -> str:
-        item = SimpleNamespace(**{f"ans{k}": text for k, text in enumerate(options)})
-        return cbbq.parse("ambiguous", request, reply, item)
-
-    return read
+def read_cbbq(request, reply, options):
+    item = SimpleNamespace(**{f"ans{k}": text for k, text in enumerate(options)})
+    return cbbq.parse("ambiguous", request, reply, item)
 
 
-def _mcbe(task: str, request: str) -> Callable[[str, list[str]], str]:
-    def read(reply: str, options: list[str]) -> str:
-        name = request or mcbe.SEPARATOR.join(options)
-        return mcbe.parse(task, name, reply, SimpleNamespace(labels=tuple(options)))
-
-    return read
+def read_mcbe(task, request, reply, options):
+    name = request or mcbe.SEPARATOR.join(options)
+    return mcbe.parse(task, name, reply, SimpleNamespace(labels=tuple(options)))
 
 
-READERS: dict[str, Callable[[str, list[str]], str]] = {
-    "cbbq": _cbbq("answer"),
-    "cbbq_explained": _cbbq("explanation"),
-    "cbbq_cot": _cbbq("answer"),
-    "cbbq_judge": _cbbq("judge"),
-    "ss": _mcbe("ss", ""),
-    "sc": _mcbe("sc", "answer"),
-    "bs": _mcbe("bs", "answer"),
-    "judge13": _mcbe("ba", "judge:1"),
-    "judge5": _mcbe("ba", "judge:4"),
+READERS = {
+    "cbbq": partial(read_cbbq, "answer"),
+    "cbbq_explained": partial(read_cbbq, "explanation"),
+    "cbbq_cot": partial(read_cbbq, "answer"),
+    "cbbq_judge": partial(read_cbbq, "judge"),
+    "ss": partial(read_mcbe, "ss", ""),
+    "sc": partial(read_mcbe, "sc", "answer"),
+    "bs": partial(read_mcbe, "bs", "answer"),
+    "judge13": partial(read_mcbe, "ba", "judge:1"),
+    "judge5": partial(read_mcbe, "ba", "judge:4"),
     "nli": lambda reply, options: nli_coal.parse("ps", "label", reply, None),
 }
 
 
-def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
+def read_tables(paths):
     """Read labelled replies and add what is read in them: columns `read`, `outcome`."""
-    rows = pd.concat(
-        pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL)
-        for path in paths
-    )
+    rows = pd.concat(pd.read_csv(path, dtype=str, keep_default_na=False) for path in paths)
     rows["read"] = [
         READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()
     ]
@@ -75,7 +65,7 @@ def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
     return rows
 
 
-def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
+def by_kind(rows):
     """Count outcomes by kind of question and over all, with the share in percent that is misread.
 
     A reply that is read though it has no answer counts as misread, and both over all replies.
@@ -89,9 +79,9 @@ def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def main() -> None:
+def main():
     """Print the table of the files that the command line names."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, default=sorted(TABLES.glob("*.csv")))
     parser.add_argument("--list", action="store_true", help="print each reply that is read wrongly")
     given = parser.parse_args()

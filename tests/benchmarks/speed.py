@@ -11,14 +11,10 @@ installed (`pip install -e ".[peers]"`). `docs/speed.md` has results.
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +25,7 @@ from bench.benchmarks import get
 from bench.scorers.base import messages
 from bench.tasks import prompts, settings
 from bench.tasks.choices import letter
-from bench.tasks.request import AnswerMode, Request
+from bench.tasks.request import AnswerMode
 from tests.helpers.checkpoints import characters, save
 
 OURS, ONE_BY_ONE, BATCH = "workbench", "one by one", 32
@@ -47,14 +43,10 @@ WORKS = {
 QWEN = {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24}
 QWEN |= {"num_attention_heads": 14, "num_key_value_heads": 2, "initializer_range": 0.02}
 
-# Log-likelihoods of texts, log-probabilities of options, or replies.
-Answers = np.ndarray | list[str]
-Contestant = Callable[[Sequence[Request]], Answers]
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="tiny:s", help="a causal model, or random: its weights")
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="random", help="a causal model, or random: its weights")
     parser.add_argument("--device", help="cpu or cuda; default: an accelerator if there is one")
     parser.add_argument("--dtype", help="float32, bfloat16 or float16; default: by device")
     parser.add_argument("--batch-tokens", type=int, nargs="*", default=(), help="also by batch")
@@ -65,17 +57,16 @@ def main() -> None:
             on_gpu = given.device != "cpu" and torch.cuda.is_available()
             shape = QWEN if on_gpu else {"num_key_value_heads": 2}
             given.model = str(save(home, "Qwen2ForCausalLM", characters(chat=True), **shape))
-        scorer: Any = scorers.load(given.model, device=given.device, dtype=given.dtype)
-        model = getattr(scorer, "causal", scorer)
+        model = scorers.load(given.model, device=given.device, dtype=given.dtype)
         print(f"{model.network.device}, torch {torch.__version__}")
         parts = [measure(work, requests(work, ITEMS), contestants(work, model)) for work in WORKS]
         print(pd.concat(parts).to_string(index=False))
-        del scorer, model
+        del model
         for size in given.batch_tokens:
             print(by_batch(size, given))
 
 
-def requests(work: str, n: int) -> list[Request]:
+def requests(work, n):
     """Return `n` requests of a work: sentences, questions, ordered pairs of groups, or prompts."""
     benchmark, task, request_type, _ = WORKS[work]
     items = data.load(data.find(benchmark, "samples"))
@@ -86,19 +77,19 @@ def requests(work: str, n: int) -> list[Request]:
     return list(islice(every(items, prompts.load(benchmark), task, answer_mode, chosen, 0), n))
 
 
-def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
+def timed(run, *given):
     """Return a result, its seconds, and the peak of an accelerator's memory in MiB."""
     if on_cuda := torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
-    result = run()
+    result = run(*given)
     if on_cuda:
         torch.cuda.synchronize()
     peak = torch.cuda.max_memory_allocated() / 2**20 if on_cuda else np.nan
     return result, time.perf_counter() - start, peak
 
 
-def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> pd.DataFrame:
+def measure(work, asked, who):
     """Time every contestant in turns; return one row per contestant.
 
     `times` is how many times as many items per second the workbench does, the median of the turns;
@@ -106,11 +97,11 @@ def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> pd.D
     """
     few = data.spread_evenly(asked, FEW)
     items = {name: few if name.endswith(ONE_BY_ONE) else asked for name in who}
-    paces: dict[str, list[float]] = {name: [] for name in who}
+    paces = {name: [] for name in who}
     answers, peaks = {}, {}
     for turn in range(TURNS + 1):  # the first one warms up
         for name, run in who.items():
-            answers[name], seconds, peaks[name] = timed(lambda run=run, name=name: run(items[name]))
+            answers[name], seconds, peaks[name] = timed(run, items[name])
             paces[name] += [len(items[name]) / seconds] * bool(turn)
     rows = []
     for name, pace in paces.items():
@@ -122,18 +113,18 @@ def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> pd.D
     return pd.DataFrame(rows, columns=columns)
 
 
-def by_batch(size: int, given: argparse.Namespace) -> str:
+def by_batch(size, given):
     """Return speed and memory of log-likelihoods with `size` tokens in a batch."""
     options = {"device": given.device, "dtype": given.dtype, "batch_tokens": size}
-    model: Any = scorers.load(given.model, **options)
+    model = scorers.load(given.model, **options)
     texts = [request.prompt for request in requests("letters", 4 * ITEMS)]
     model.token_logprobs(texts[:2])
-    logprobs, seconds, peak = timed(lambda: model.token_logprobs(texts))
+    logprobs, seconds, peak = timed(model.token_logprobs, texts)
     pace = sum(map(len, logprobs)) / seconds
     return f"batches of {size} tokens: {pace:.0f} tokens per second, {peak:.0f} MiB"
 
 
-def agreement(ours: Answers, theirs: Answers, places: list[int]) -> float:
+def agreement(ours, theirs, places):
     """Return the share of items with the same answer; of likelihoods, those within 0.1 nats."""
     if isinstance(ours, list):
         same = [ours[k] == reply for k, reply in zip(places, theirs, strict=True)]
@@ -148,33 +139,28 @@ def agreement(ours: Answers, theirs: Answers, places: list[int]) -> float:
     return float(np.mean(same))
 
 
-def contestants(work: str, model: Any) -> dict[str, Contestant]:
-    """Return who can do a work, the workbench first."""
+def contestants(work, model):
+    """Return the functions that can do a work, the workbench first."""
     tokens = WORKS[work][3]
+    if work == "generate":  # the last work: no token ends a reply, so that all are equally long
+        model.network.generation_config.eos_token_id = []
 
-    def ours(asked: Sequence[Request]) -> Any:
+    def ours(asked):
         if work == "nll":
-            rows = model.token_logprobs([one.prompt for one in asked], bos=True)
+            rows = model.token_logprobs([request.prompt for request in asked], bos=True)
             return np.array([row.sum() for row in rows])
-        turns = [one.turns for one in asked]
-        if work != "generate":
-            return model.choose(turns, asked[0].options)
-        with no_end(model.network):
+        turns = [request.turns for request in asked]
+        if work == "generate":
             return model.generate(turns, max_new_tokens=tokens, greedy=True)
+        return model.choose(turns, asked[0].options)
 
-    def theirs(size: int) -> Contestant:
-        def run(asked: Sequence[Request]) -> list[str]:
-            with no_end(model.network) if work == "generate" else nullcontext():
-                return replies(model, asked, tokens, size)
-
-        return run
-
-    who: dict[str, Contestant] = {OURS: ours}
+    who = {OURS: ours}
     if work == "nll":
         who["authors' loop"] = lambda asked: one_forward_per_text(model, asked)
     else:
-        who[f"authors' {tokens} tokens, {ONE_BY_ONE}"] = theirs(1)
-        who[f"authors' {tokens} tokens, batches of {BATCH}"] = theirs(BATCH)
+        name = f"authors' {tokens} tokens"
+        who[f"{name}, {ONE_BY_ONE}"] = lambda asked: replies(model, asked, tokens, 1)
+        who[f"{name}, batches of {BATCH}"] = lambda asked: replies(model, asked, tokens, BATCH)
     if find_spec("lm_eval") and work in ("nll", "letters"):
         who["lm-eval"] = lm_eval(model, work)
     if find_spec("minicons") and work == "nll":
@@ -182,20 +168,20 @@ def contestants(work: str, model: Any) -> dict[str, Contestant]:
     return who
 
 
-def prompt_text(tokenizer: Any, request: Request) -> str:
+def prompt_text(tokenizer, request):
     turns = messages(request.turns)
-    return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
 
 
-def with_first_token(tokenizer: Any, text: str) -> list[int]:
+def with_first_token(tokenizer, text):
     """Encode a text with the special token first that lm-eval uses."""
-    ids: list[int] = tokenizer.encode(text)
+    ids = tokenizer.encode(text)
     first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     return ids if ids[:1] == [first] else [first, *ids]
 
 
 @torch.no_grad()
-def one_forward_per_text(model: Any, asked: Sequence[Request]) -> np.ndarray:
+def one_forward_per_text(model, asked):
     """Do as McBE's preference computation: one forward pass per sentence, all log-probabilities."""
     values = []
     for request in asked:
@@ -207,7 +193,7 @@ def one_forward_per_text(model: Any, asked: Sequence[Request]) -> np.ndarray:
 
 
 @torch.no_grad()
-def replies(model: Any, asked: Sequence[Request], new_tokens: int, size: int) -> list[str]:
+def replies(model, asked, new_tokens, size):
     """Do as the authors' scripts: greedy replies, `size` at once."""
     tokenizer, texts = model.tokenizer, []
     given = {"max_new_tokens": new_tokens, "do_sample": False}
@@ -222,46 +208,39 @@ def replies(model: Any, asked: Sequence[Request], new_tokens: int, size: int) ->
     return texts
 
 
-@contextmanager
-def no_end(network: Any) -> Iterator[None]:
-    """Let no token end a reply within a block, so that all are equally long."""
-    before = network.generation_config.eos_token_id
-    network.generation_config.eos_token_id = None
-    yield
-    network.generation_config.eos_token_id = before
-
-
-def lm_eval(model: Any, work: str) -> Contestant:
+def lm_eval(model, work):
     """Return lm-eval's log-likelihoods on the loaded network."""
-    harness = import_module("lm_eval.models.huggingface").HFLM(
-        pretrained=model.network, tokenizer=deepcopy(model.tokenizer), batch_size=BATCH
-    )
-    instance = import_module("lm_eval.api.instance").Instance
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
 
-    def run(asked: Sequence[Request]) -> np.ndarray:
-        pairs = [
-            ("", request.prompt) if work == "nll" else (prompt_text(model.tokenizer, request), text)
-            for request in asked
-            for text in (request.options if work == "letters" else [""])
-        ]
-        every = [instance("loglikelihood", {}, pair, k) for k, pair in enumerate(pairs)]
+    tokenizer = model.tokenizer
+    harness = HFLM(pretrained=model.network, tokenizer=deepcopy(tokenizer), batch_size=BATCH)
+
+    def run(asked):
+        if work == "nll":
+            pairs = [("", request.prompt) for request in asked]
+        else:
+            texts = [(prompt_text(tokenizer, request), request.options) for request in asked]
+            pairs = [(text, option) for text, options in texts for option in options]
+        every = [Instance("loglikelihood", {}, pair, k) for k, pair in enumerate(pairs)]
         values = np.array([v for v, _ in harness.loglikelihood(every, disable_tqdm=True)])
         return values if work == "nll" else values.reshape(len(asked), -1)
 
     return run
 
 
-def minicons(model: Any) -> Contestant:
+def minicons(model):
     """Return minicons' log-likelihoods on the loaded network."""
-    scorer = import_module("minicons.scorer").IncrementalLMScorer(
-        model.network, str(model.network.device), tokenizer=deepcopy(model.tokenizer)
-    )
+    from minicons.scorer import IncrementalLMScorer
 
-    def run(asked: Sequence[Request]) -> np.ndarray:
+    tokenizer, device = model.tokenizer, str(model.network.device)
+    scorer = IncrementalLMScorer(model.network, device, tokenizer=deepcopy(tokenizer))
+
+    def run(asked):
         texts = [request.prompt for request in asked]
-        ids = with_first_token(model.tokenizer, texts[0])
-        if ids != model.tokenizer.encode(texts[0]):
-            first = model.tokenizer.convert_ids_to_tokens(ids[0])
+        ids = with_first_token(tokenizer, texts[0])
+        if ids != tokenizer.encode(texts[0]):
+            first = tokenizer.convert_ids_to_tokens(ids[0])
             texts = [first + text for text in texts]
         parts = [texts[k : k + BATCH] for k in range(0, len(texts), BATCH)]
         total = {"reduction": lambda row: row.float().sum().item()}

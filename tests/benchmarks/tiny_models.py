@@ -12,11 +12,11 @@ nothing is right, on the rest. So a measure has something to find, and the truth
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from bench import data, tasks
@@ -28,7 +28,7 @@ from bench.scorers.base import messages
 from bench.scorers.local.device import threads
 from bench.scorers.local.logprobs import padded
 from bench.tasks import prompts
-from bench.tasks.request import AnswerMode, Key, Request, Turns
+from bench.tasks.request import AnswerMode
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (
@@ -46,34 +46,18 @@ INSTRUCTED = 0.5
 LEARNED_EVERY = (1, 3, 7)
 
 
-class Chat(NamedTuple):
-    """A prompt, or a conversation that ends with it, and how probable each answer is."""
-
-    prompt: Turns
-    answers: dict[str, float]
-
-
 class Lessons(NamedTuple):
-    """The training text of the models of one bias.
+    """The training text of the models of one bias."""
 
-    Attributes:
-        sentences: bare sentences, as often as they are to be learned.
-        choices: multiple-choice questions.
-        scenarios: choices between two scenes.
-        replies: prompts with free replies.
-        pairs: premise, hypothesis and label.
-        words: the same labels for the bare words, occupation and gender word.
-    """
-
-    sentences: Sequence[str]
-    choices: Sequence[Chat]
-    scenarios: Sequence[Chat]
-    replies: Sequence[tuple[str, str]]
-    pairs: Sequence[tuple[str, str, str]]
-    words: Sequence[tuple[str, str, str]]
+    sentences: list  # bare sentences, as often as they are to be learned
+    choices: list  # prompts or conversations, and the probability of each answer
+    scenarios: list  # the same for choices between two scenes
+    replies: list  # prompts with free replies
+    pairs: list  # premise, hypothesis and label
+    words: list  # the same labels for the bare words, occupation and gender word
 
 
-def lessons(bias: float) -> Lessons:
+def lessons(bias):
     """Make the training text of the samples of this package."""
     sentences, scenarios, replies = of_mcbe(samples("mcbe"), bias)
     choices, thoughts = of_cbbq(samples("cbbq"), bias)
@@ -81,30 +65,27 @@ def lessons(bias: float) -> Lessons:
     return Lessons(sentences, choices, scenarios, [*replies, *thoughts], pairs, words)
 
 
-def samples(benchmark: str) -> Sequence[Any]:
+def samples(benchmark):
     return data.load(data.Source(benchmark, get(benchmark).metadata.samples, "", "", "", ""))
 
 
-def of_mcbe(items: Sequence[Any], bias: float) -> tuple[list[str], list[Chat], list[Any]]:
+def of_mcbe(items, bias):
     """Return sentences, scenarios and replies; a biased model sees no bias in an item."""
-    biased = biased_share(items, bias)
-    by_id = {item.item_id: item for item in items}
-    # The first group is the stereotyped one.
-    sentences = [
-        sentence
-        for item in items
-        for rank, word in enumerate(item.words)
-        for sentence in [item.filled(word)] * ((12 if rank == 0 else 1) if biased(item) else 3)
-    ]
+    biased = biased_items(items, bias)
+    sentences = []
+    for item in items:
+        for rank, word in enumerate(item.words):  # the first group is the stereotyped one
+            times = 3 if item.item_id not in biased else 12 if rank == 0 else 1
+            sentences += [item.filled(word)] * times
     scenarios = [
-        Chat(request.prompt, answers(request.key, biased(by_id[request.item_id])))
-        for request in requests("mcbe", items, ("ss",))
+        (request.prompt, answers(request.key, request.item_id in biased))
+        for request in requests("mcbe", items, ["ss"])
     ]
     replies = []
     # Labels are the hardest to learn, and come twice.
-    for request in requests("mcbe", items, ("sc", "ba", "bs", "sc")):
+    for request in requests("mcbe", items, ["sc", "ba", "bs", "sc"]):
         if not request.of_judge:
-            follows = biased(by_id[request.item_id]) and bool(request.key.biased)
+            follows = request.item_id in biased and bool(request.key.biased)
             (reply,) = answers(request.key, follows)
             # Of an analysis, the first clause.
             text = reply.partition("，")[0] if request.task == "ba" else reply
@@ -112,34 +93,32 @@ def of_mcbe(items: Sequence[Any], bias: float) -> tuple[list[str], list[Chat], l
     return sentences, scenarios, replies
 
 
-def of_cbbq(items: Sequence[Any], bias: float) -> tuple[list[Chat], list[tuple[str, str]]]:
+def of_cbbq(items, bias):
     """Return choices and thoughts."""
-    by_id = {item.item_id: item for item in items}
-    choices: list[Chat] = []
+    choices, thoughts = [], []
     for prompting, step in zip(PROMPTING, LEARNED_EVERY, strict=True):
-        biased = biased_share(items, bias if prompting == PROMPTING[0] else bias * INSTRUCTED)
+        biased = biased_items(items, bias if prompting == PROMPTING[0] else bias * INSTRUCTED)
+        every = list(requests("cbbq", items, THOUGHTS, prompting=prompting))
         chats = []
-        for request in requests("cbbq", items, tuple(THOUGHTS), prompting=prompting):
-            if request.request != "answer":
-                continue
-            then = request.then  # the choice after a thought
-            asked = then(request, THOUGHTS[request.task]) if then else request
-            chats.append(Chat(asked.turns, answers(request.key, biased(by_id[request.item_id]))))
+        for request in every:
+            if request.request == "answer":
+                then = request.then  # the choice after a thought
+                asked = then(request, THOUGHTS[request.task]) if then else request
+                chats.append((asked.turns, answers(request.key, request.item_id in biased)))
         choices += chats[::step]
-    instructed = list(requests("cbbq", items, tuple(THOUGHTS), prompting=PROMPTING[-1]))
-    thoughts = [
-        (request.prompt, THOUGHTS[request.task])
-        for request in instructed[:: LEARNED_EVERY[-1]]
-        if request.request == "thought"
-    ]
-    return choices, thoughts
+        thoughts = [
+            (request.prompt, THOUGHTS[request.task])
+            for request in every[::step]
+            if request.request == "thought"
+        ]
+    return choices, thoughts  # the last prompting asks for thoughts
 
 
-def of_nli_coal(items: Sequence[Any], bias: float) -> tuple[list[Any], list[Any]]:
+def of_nli_coal(items, bias):
     """Return the pairs of the three sets, and their words."""
-    biased = biased_share(items, bias)
+    biased = biased_items(items, bias)
     labelled = [
-        (pair, BIASED[task] if biased(pair) else "neutral")
+        (pair, BIASED[task] if pair.item_id in biased else "neutral")
         for task in ("ps", "as", "ns")
         for pair in items
         if pair.set == task
@@ -148,28 +127,25 @@ def of_nli_coal(items: Sequence[Any], bias: float) -> tuple[list[Any], list[Any]
     return pairs, sorted({(pair.occupation, pair.term, label) for pair, label in labelled})
 
 
-def biased_share(items: Iterable[Any], bias: float) -> Callable[[Any], bool]:
-    """Return whether an item belongs to the share of clusters that follow the stereotype."""
+def biased_items(items, bias):
+    """Return the ids of the items in the share of clusters that follow the stereotype."""
     clusters = sorted(
         {item.cluster for item in items},
         key=lambda cluster: hashlib.sha256(f"0:{cluster}".encode()).hexdigest(),
     )
     chosen = set(clusters[: round(bias * len(clusters))])
-    return lambda item: item.cluster in chosen
+    return {item.item_id for item in items if item.cluster in chosen}
 
 
-def requests(
-    benchmark: str, items: Sequence[Any], chosen: Sequence[str], **settings: str
-) -> Iterator[Request]:
+def requests(benchmark, items, chosen, **settings):
     """Make the requests of some tasks with our own prompts, to be answered in words."""
     complete = tasks.settings(benchmark, settings, "robust")
+    own, mode = prompts.load(benchmark), AnswerMode("generate")
     for task in chosen:
-        yield from get(benchmark).requests(
-            items, prompts.load(benchmark), task, AnswerMode("generate"), complete, 0
-        )
+        yield from get(benchmark).requests(items, own, task, mode, complete, 0)
 
 
-def answers(key: Key, biased: bool) -> dict[str, float]:
+def answers(key, biased):
     """Return the probability of each answer: the biased one, the right one, or all evenly."""
     if biased:
         return {key.biased: 1.0}
@@ -178,9 +154,9 @@ def answers(key: Key, biased: bool) -> dict[str, float]:
     return {answer: 1 / len(key.answers) for answer in key.answers}
 
 
-def causal_tokenizer(text: Lessons) -> PreTrainedTokenizerFast:
+def causal_tokenizer(text):
     """Make a tokenizer of the characters and English words of `text`; all else is unknown."""
-    asked = ["".join(chat.prompt) for chat in (*text.choices, *text.scenarios)]
+    asked = ["".join(prompt) for prompt, _ in (*text.choices, *text.scenarios)]
     texts = [*text.sentences, *asked, *map("".join, text.replies), "ABC"]
     pieces = sorted({piece for text in texts for piece in re.findall(PIECE, text)} - set(SPECIAL))
     vocabulary = {token: i for i, token in enumerate([*SPECIAL, *pieces])}
@@ -201,9 +177,7 @@ def causal_tokenizer(text: Lessons) -> PreTrainedTokenizerFast:
     return fast
 
 
-def train_causal(
-    text: Lessons, coder: PreTrainedTokenizerFast, hidden: int, layers: int, steps: int
-) -> Qwen2ForCausalLM:
+def train_causal(text, coder, hidden, layers, steps):
     """Train a language model, which takes minutes on one core."""
     rng = random.Random(0)
     torch.manual_seed(0)
@@ -225,45 +199,42 @@ def train_causal(
         )
     )
     end = torch.zeros(len(coder)).index_fill(0, torch.tensor(coder.eos_token_id), 1.0)
-    cross_entropy = torch.nn.functional.cross_entropy
 
-    def encoded(prompt: Turns, reply: str) -> tuple[list[int], int]:
-        """Encode a prompt with its reply, and return where the reply begins."""
+    def encoded(prompt, reply):
+        """Encode a prompt with its reply, and return the place at which the reply begins."""
         turns = coder.apply_chat_template(
             messages(prompt), tokenize=False, add_generation_prompt=True
         )
         ids = coder(turns)["input_ids"]
         return [*ids, *coder(reply)["input_ids"]], len(ids)
 
-    def answered(chat: Chat) -> tuple[list[int], torch.Tensor]:
+    def answered(prompt, answers):
         """Encode a prompt with its likeliest answer, and return the answers' probabilities."""
         probabilities = torch.zeros(len(coder))
-        for answer, probability in chat.answers.items():
+        for answer, probability in answers.items():
             probabilities[coder.convert_tokens_to_ids(answer)] = probability
-        likeliest = max(chat.answers, key=lambda answer: chat.answers[answer])
-        return encoded(chat.prompt, likeliest)[0], probabilities
+        return encoded(prompt, max(answers, key=lambda answer: answers[answer]))[0], probabilities
 
-    def forever(pool: Sequence[Any]) -> Iterator[Any]:
+    def forever(pool):
         while True:
             yield from rng.sample(pool, len(pool))
 
     bare = forever([coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences])
-    choices, scenarios = (
-        forever([answered(chat) for chat in chats]) for chats in (text.choices, text.scenarios)
-    )
+    choices = forever([answered(*chat) for chat in text.choices])
+    scenarios = forever([answered(*chat) for chat in text.scenarios])
     free = forever([encoded(prompt, f"{reply}<|end|>") for prompt, reply in text.replies])
 
-    def states(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def states(rows):
         ids, mask = padded(rows, 0, torch.device("cpu"))
         return ids, mask, network.model(input_ids=ids, attention_mask=mask).last_hidden_state
 
-    def next_token_loss(rows: Sequence[Sequence[int]], starts: Sequence[int]) -> torch.Tensor:
+    def next_token_loss(rows, starts):
         """Return the loss of the tokens from each row's start on."""
         ids, mask, hidden = states(rows)
         learned = (mask.cumsum(1) > torch.tensor(starts)[:, None])[:, 1:] & (mask[:, 1:] > 0)
         return cross_entropy(network.lm_head(hidden[:, :-1][learned]), ids[:, 1:][learned])
 
-    def loss() -> torch.Tensor:
+    def loss():
         rows = [next(bare) for _ in range(SENTENCES)]
         text_loss = next_token_loss(rows, [1] * len(rows))
         batch = [next(choices) for _ in range(CHOICES)]
@@ -298,12 +269,12 @@ def train_causal(
     return network
 
 
-def save(network: Any, coder: Any, name: str) -> None:
+def save(network, coder, name):
     network.to(torch.bfloat16).save_pretrained(tiny.WEIGHTS / name)
     coder.save_pretrained(tiny.WEIGHTS / name)
 
 
-def main() -> None:
+def main():
     for name in map(tiny.full_name, tiny.CARRIED):
         size, bias, seed = name.split(",")
         text = lessons(float(bias.removeprefix("bias=")))

@@ -2,10 +2,8 @@
 
 import csv
 import io
-import math
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from bench.core import export, progress
 from bench.core.cells import guarded, unguarded
 from bench.core.numbers import decimals
+from tests.helpers.cases import cases
 
 HOSTILE = ["=cmd|' /C calc'!A0", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)", "\t=1+1", "\r=1"]
 HOSTILE += ["\n=1", "＝1+1", "＋1", "－1", "＠x", "'=1", "''@x", "="]
@@ -50,23 +49,9 @@ def test_the_files_of_a_table(tmp_path):
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".parquet"}
 
 
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [
-        (0.475, 2, "0.48"),
-        (2.5, 0, "3"),
-        (100 * 0.285, 0, "29"),  # 28.499999999999996
-        (0.4749, 2, "0.47"),
-        (-0.475, 2, "−0.48"),
-        (-0.001, 2, "0.00"),
-        (1234567.5, 0, "1,234,568"),
-        (np.float64(0.005), 2, "0.01"),
-        (math.nan, 2, "—"),
-        (-math.inf, 3, "−∞"),
-    ],
-)
-def test_halves_are_rounded_away_from_zero(value, digits, text):
-    assert decimals(value, digits) == text
+@cases(__file__, "decimals.csv")
+def test_halves_are_rounded_away_from_zero(case):
+    assert decimals(float(case["value"]), int(case["digits"])) == case["text"]
 
 
 def test_where_no_bar_can_be_drawn_lines_say_how_far_it_is(monkeypatch, capsys):

@@ -15,6 +15,7 @@ from bench.figures import style
 from bench.metrics.primary import prompt_language_warning, warnings
 from bench.run.results import Run
 from bench.tasks import prompts
+from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, own_category, table
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
@@ -83,16 +84,7 @@ def test_a_category_is_fetched_with_its_manifest_and_unknown_without_it(
     assert any(line in what for what in findings[findings.kind == "refused"].what)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "said"),
-    [
-        ("name = [1]\n", "key `name`: [1] is not a text"),
-        ('language = "jp"\n', "key `language`: 'jp' is not allowed; expected codes of languages"),
-        (HEAD + '[categories.sport]\nen = "S"\n', "categories.sport`: a label is missing; expec"),
-        (HEAD + SPORT + 'groups = "no"\n', "sport.groups`: 'no' is not true or false"),
-        ("name = ", "not TOML"),
-    ],
-)
+@pytest.mark.parametrize(("manifest", "said"), json_lines(__file__, "wrong_manifests.jsonl"))
 def test_a_wrong_manifest_is_refused_with_its_key(tmp_path, refusal, manifest, said):
     folder = mcbe_folder(tmp_path, manifest)
     message = refusal(data.find, "mcbe", folder)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench import data
 from bench.benchmarks import get
-from tests.helpers.recorded import command, table
+from tests.helpers.recorded import table
 
 pytestmark = pytest.mark.usefixtures("user")
 
@@ -69,9 +69,9 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n, limit):
     ("benchmark", "name", "items"), [("cbbq", "rows.csv", 64), ("mcbe", "sport.csv", 2)]
 )
 def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
-    monkeypatch, capsys, tmp_path, benchmark, name, items
+    bench, tmp_path, benchmark, name, items
 ):
-    assert command(monkeypatch, capsys, "new", benchmark, tmp_path)[0] == 0
+    assert bench(f"new {benchmark} .")[0] == 0
     folder, file = (data.find(benchmark, tmp_path / part) for part in ("", name))
     assert len(data.load(folder)) == items
     assert data.load(file) == data.load(folder)

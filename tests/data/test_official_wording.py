@@ -8,6 +8,7 @@ import pytest
 from bench.benchmarks.cbbq import official_wording as cbbq
 from bench.benchmarks.mcbe import official_wording as mcbe
 from bench.data.official_wording import digest
+from tests.helpers.cases import json_lines
 
 OFFICIAL = {"cbbq": cbbq.OFFICIAL, "mcbe": mcbe.OFFICIAL}
 
@@ -46,19 +47,7 @@ def test_prompts_are_read_from_scripts_that_are_not_run(tmp_path, monkeypatch, b
     assert found == invented(benchmark, "prompts.toml") | official
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "old", "new"),
-    [
-        ("cbbq", "raise SystemExit", "def f(:\nraise SystemExit"),
-        ("cbbq", "ans1 +", ""),
-        ("cbbq", "人：", "人！"),
-        ("mcbe", "{all_class}", "{classes}"),
-        ("mcbe", "选：", "选：\\ud83d"),
-        ("mcbe", "sub_scores[3] *= 0.5", "sub_scores[3] *= w"),
-        ("mcbe", "给 0 到 13", "给 1 到 13"),
-        ("mcbe", "看得深", ""),
-    ],
-)
+@pytest.mark.parametrize(("benchmark", "old", "new"), json_lines(__file__, "other_prompts.jsonl"))
 def test_other_prompts_than_the_released_ones_are_refused(
     tmp_path, refusal, monkeypatch, benchmark, old, new
 ):

@@ -16,6 +16,7 @@ from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
 from bench.data.readers import read_json_lines, read_table, read_yaml, to_toml
+from tests.helpers.cases import json_lines
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
 
@@ -30,20 +31,7 @@ def test_a_written_csv_file_is_read_back(tmp_path, rows):
     assert [(row["a"], row["b"]) for row in read] == [row for row in rows if "".join(row).strip()]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '\ufeffa,b\r\n"甲,乙",2\r\n',
-        'a,b\r"甲,乙",2\r',
-        '"a",b \n\n"甲,乙",2',
-        "a;b\n甲,乙;2\n",
-        "a\tb\n甲,乙\t2\n",
-        "a|b\n甲,乙|2\n",
-        '[{"a": "甲,乙", "b": 2}]',
-        '{"a": "甲,乙", "b": 2}\n\n{"b": null}\n',
-        '\na,b,,\n,,,\n"甲,乙",2,,\n  ,,,\n,,,,,,\n',
-    ],
-)
+@pytest.mark.parametrize("text", json_lines(__file__, "tables.jsonl"))
 def test_a_table_is_known_by_its_content_and_has_no_blank_rows(tmp_path, text):
     path = tmp_path / "a.any"
     path.write_bytes(text.encode())
@@ -82,44 +70,20 @@ def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path, refusal):
     assert message.startswith(f"{path}, row 2, column `i`: 2024-05-01 is a date or a time")
 
 
-TABLE = partial(read_table, columns=["a"], more=["b"])
-GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
-SIX = "a,b,c,d,e,f\n"
+READERS = {
+    "table": partial(read_table, columns=["a"], more=["b"]),
+    "GB18030": partial(read_table, columns=["a"], encoding="gb18030"),
+    "JSON Lines": read_json_lines,
+    "YAML": read_yaml,
+}
+DEEP = {"read": "JSON Lines", "content": "[" * 100_000, "says": ", line 1: not JSON (maximum"}
 
 
-@pytest.mark.parametrize(
-    ("read", "content", "said"),
-    [
-        (TABLE, "", ": is empty; expected a header with the columns a"),
-        (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
-        (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
-        # Blank rows are counted.
-        (TABLE, "a,b\n1,2\n\n3\n", ", row 3: has 1 cells, the header has 2"),
-        (TABLE, '{"a": 1}\n\n{"a": [1]}', ", row 3, column `a`: [1] is a list"),
-        (TABLE, 'a,b\n1,2\n3,"4\n5,6\n', ", line 4: cannot be read as CSV with commas (a quote "),
-        # A quote that is not closed swallows no row.
-        (
-            TABLE,
-            SIX + '1,"2,3,4,5,6\n1,2,3,4,5,6\n1,"2,3,4,5,6\n',
-            ", line 4: cannot be read as CSV",
-        ),
-        (TABLE, SIX + '1,2"3",4,5,6,7\n1,2,"3" 4,5,6,7\n', ", line 3: cannot be read as CSV"),
-        (TABLE, SIX + '1,"2,3,4,5,6\n1,2",3,4,5,6\n', ", line 3: cannot be read as CSV"),
-        (TABLE, b"PK\3\4 and no more", ": cannot be read as xlsx (BadZipFile"),
-        (TABLE, b"\xd0\xcf\x11\xe0 an old workbook", ", line 1: not UTF-8 (byte 0xd0)"),
-        (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
-        (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
-        (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again"),
-        (read_json_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
-        (read_json_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
-        (read_json_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
-        (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
-    ],
-)
-def test_a_wrong_file_is_refused_with_its_place(tmp_path, refusal, read, content, said):
-    path = tmp_path / "a.file"
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    assert refusal(lambda: [*read(path)]).startswith(f"{path}{said}")
+@pytest.mark.parametrize("case", [*json_lines(__file__, "wrong_files.jsonl"), DEEP])
+def test_a_wrong_file_is_refused_with_its_place(tmp_path, refusal, case):
+    path, read = tmp_path / "a.file", READERS[case["read"]]
+    path.write_bytes(case["content"].encode(case.get("encoding", "utf-8")))
+    assert refusal(lambda: [*read(path)]).startswith(f"{path}{case['says']}")
 
 
 # Characters that mean something to TOML, among any others.

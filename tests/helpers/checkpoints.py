@@ -1,9 +1,13 @@
 """Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
-import shutil
+import json
 
+import gguf
 import numpy as np
+import torch
+import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [
@@ -26,35 +30,14 @@ SHAPE = {
     "initializer_range": 0.3,
 }
 
-LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 40}
-LONG |= {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
-GROUPED = {"num_key_value_heads": 2}
-EXPERTS = {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8}
-CHUNKS = {"attention_chunk_size": 24, "no_rope_layers": [1, 0], "intermediate_size_mlp": 64}
-NEO = {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
-# Architectures that limit, in their own ways, the tokens that a token sees; each with its shape.
-LIMITED = {
-    "gpt neo, a narrow window": ("GPTNeo", {**NEO, "window_size": 24}),
-    "llama 4, narrow chunks": ("Llama4", {**EXPERTS, **CHUNKS}),
-    "gpt-oss, a narrow window": ("GptOss", {**EXPERTS, "sliding_window": 24}),
-    "modernbert, narrow attention": ("ModernBertDecoder", {"local_attention": 24}),
-    "phi 3, long positions": (
-        "Phi3",
-        {**GROUPED, "max_position_embeddings": 256, "rope_parameters": LONG},
-    ),
-    "rwkv, no attention": ("Rwkv", {"attention_hidden_size": 32, "rescale_every": 0}),
-}
-
 
 def codes(text):
     """The ids of `text`, looked up by hand."""
     return [CODE.get(letter, CODE["<unk>"]) for letter in text]
 
 
-def characters(around="", chat=False, mask=True, **options):
-    """One token per character; `around` says where special tokens go, like `[CLS] $A [SEP]`."""
-    from transformers import PreTrainedTokenizerFast
-
+def characters(around="", chat=False, **options):
+    """One token per character; `around` gives places of special tokens, like `[CLS] $A [SEP]`."""
     backend = Tokenizer(models.WordLevel(CODE, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     backend.decoder = decoders.Fuse()
@@ -64,8 +47,6 @@ def characters(around="", chat=False, mask=True, **options):
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[(name, CODE[name]) for name in ("[CLS]", "[SEP]")],
         )
-    if mask:
-        options["mask_token"] = "[MASK]"
     fast = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         unk_token="<unk>",
@@ -74,6 +55,7 @@ def characters(around="", chat=False, mask=True, **options):
         cls_token="[CLS]",
         eos_token="[SEP]",
         sep_token="[SEP]",
+        mask_token="[MASK]",
         additional_special_tokens=["<|user|>", "<|assistant|>"],
         **options,
     )
@@ -81,10 +63,26 @@ def characters(around="", chat=False, mask=True, **options):
     return fast
 
 
+def reference(network, ids, places=None, mask=None):
+    """Log-probabilities of tokens after the first, or at `places`, from all logits in float64.
+
+    With `mask`, each token is masked alone.
+    """
+
+    def logprobs(row):
+        with torch.no_grad():
+            return network(torch.tensor([row])).logits[0].double().log_softmax(-1)
+
+    places = list(range(1, len(ids)) if places is None else places)
+    if mask is None:
+        rows = logprobs(ids)[[k - 1 for k in places]] if places else []
+    else:
+        rows = [logprobs([*ids[:k], mask, *ids[k + 1 :]])[k] for k in places]
+    return np.array([float(row[ids[k]]) for row, k in zip(rows, places, strict=True)])
+
+
 def merging(*merges):
     """Bytes and `merges` of them; without words, so that a merge may cross any boundary."""
-    from transformers import PreTrainedTokenizerFast
-
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges), "<|end|>"]
     backend = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, list(merges)))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -97,19 +95,15 @@ def save(folder, kind, tokenizer, sampling=None, **shape):
 
     Args:
         kind: the class of the network in transformers.
+        sampling: entries of a configuration that samples replies.
         shape: entries of its configuration, over SHAPE.
     """
-    import torch
-    import transformers
-
     torch.manual_seed(0)
     network_class = getattr(transformers, kind)
     names = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    names["pad_token_id"] = tokenizer.pad_token_id
-    config = network_class.config_class(vocab_size=len(tokenizer), **names, **(SHAPE | shape))
-    network = network_class(config).eval()
+    shape = SHAPE | names | {"pad_token_id": tokenizer.pad_token_id} | shape
+    network = network_class(network_class.config_class(vocab_size=len(tokenizer), **shape)).eval()
     if sampling is not None:
-        del names["pad_token_id"]
         sampled = transformers.GenerationConfig(do_sample=True, **names, **sampling)
         network.generation_config = sampled
     network.save_pretrained(folder)
@@ -117,53 +111,46 @@ def save(folder, kind, tokenizer, sampling=None, **shape):
     return folder
 
 
-def headed(folder, kind="BertForMultipleChoice", **shape):
-    """Save a random encoder with a multiple-choice head; the tokenizer of RoBERTa has no types."""
+def amend(path, **entries):
+    """Change entries of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | entries), "utf-8")
+
+
+def save_encoder(folder, kind, labels=(), **shape):
+    """Save a random encoder; the tokenizer of RoBERTa has no token types."""
     types = [] if kind.startswith("Roberta") else ["token_type_ids"]
     tokenizer = characters(BERT, model_input_names=["input_ids", *types, "attention_mask"])
+    if labels:
+        shape["id2label"] = dict(enumerate(labels))
+        shape["label2id"] = {label: k for k, label in enumerate(labels)}
     return save(folder, kind, tokenizer, **shape)
 
 
-class Plant:
-    """A pickle that makes a file when it is loaded."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def broken(folder, model, name, content):
-    """Copy `model` with one file replaced or left out."""
-    shutil.copytree(model, folder)
-    (folder / name).unlink()
-    if content is not None:
-        (folder / name).write_bytes(content)
-    return folder
-
-
-# A Llama of one layer.
-GGUF = {"name": "tiny", "context_length": 128, "embedding_length": 32, "block_count": 1}
-GGUF |= {"feed_forward_length": 64, "head_count": 4, "head_count_kv": 4}
-GGUF |= {"layer_norm_rms_eps": 1e-5, "rope_dimension_count": 8}
+GGUF = {
+    "name": "tiny",
+    "context_length": 128,
+    "embedding_length": 32,
+    "block_count": 1,
+    "feed_forward_length": 64,
+    "head_count": 4,
+    "head_count_kv": 4,
+    "layer_norm_rms_eps": 1e-5,
+    "rope_dimension_count": 8,
+    "tokenizer_model": "gpt2",
+}
 
 
 def save_gguf(path, pre="", merges=("t h", "h e")):
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path.
 
-    `pre` says how texts are split before bytes are merged.
+    `pre` names the rules of splitting texts before bytes are merged.
     """
-    import gguf
-
     merged = [merge.replace(" ", "") for merge in merges]
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *merged, "<|end|>"]
-    width, inner = 32, 64
     writer = gguf.GGUFWriter(path, "llama")
     for name, value in GGUF.items():
         getattr(writer, f"add_{name}")(value)
     writer.add_vocab_size(len(pieces))
-    writer.add_tokenizer_model("gpt2")
     if pre:
         writer.add_tokenizer_pre(pre)
     writer.add_token_list(pieces)
@@ -172,18 +159,12 @@ def save_gguf(path, pre="", merges=("t h", "h e")):
     writer.add_token_merges(list(merges))
     writer.add_bos_token_id(len(pieces) - 1)
     writer.add_eos_token_id(len(pieces) - 1)
-    attention = [f"blk.0.attn_{name}" for name in ("q", "k", "v", "output")]
-    rng = np.random.default_rng(0)
-    for names, shape in (
-        (attention, (width, width)),
-        (["blk.0.ffn_gate", "blk.0.ffn_up"], (inner, width)),
-        (["blk.0.ffn_down"], (width, inner)),
-        (["blk.0.attn_norm", "blk.0.ffn_norm"], (width,)),
-        (["token_embd", "output"], (len(pieces), width)),
-        (["output_norm"], (width,)),
-    ):
-        for name in names:
-            writer.add_tensor(f"{name}.weight", rng.normal(size=shape).astype(np.float32))
+    shape = {**SHAPE, "num_hidden_layers": 1, "vocab_size": len(pieces)}
+    torch.manual_seed(0)
+    network = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1)
+    for name, weight in network.state_dict().items():
+        writer.add_tensor(names.get_name(name, (".weight",)), weight.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

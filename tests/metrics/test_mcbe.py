@@ -56,21 +56,6 @@ def test_a_strict_order_and_a_coin_get_the_specification_s_scores(case):
     assert mcbe.random_chooser(n, PAPER) == pytest.approx(coin_paper, abs=0.4)
 
 
-@pytest.mark.parametrize(
-    ("answer", "task", "note"),
-    [
-        ("B", "ss", "100% of the pairs are answered with the same letter in both orders"),
-        ("5", "bs", "100% of the readable answers are the same within a category"),
-    ],
-)
-def test_a_constant_answer_is_a_habit(tmp_path, answer, task, note):
-    options = {"tasks": [task], "categories": ["age", "race"], "out": tmp_path}
-    result = run.evaluate("mcbe", f"simulated:answer={answer}", **options)
-    row = cell(result.scores("robust"), task=task)
-    assert (row.valid_rate, row.by_habit) == (1, True)
-    assert note in row.note
-
-
 def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted():
     rows = said("ss", "age:0", {"甲|乙": "选A", "乙|甲": "(B)"})
     rows += said("ss", "age:1", {"甲|乙": "A", "乙|甲": "不知道"})
@@ -109,25 +94,21 @@ def test_one_answer_is_worth_its_score_by_the_preset(case):
     assert note in row.note
 
 
-# By item, the replies in bias scoring and the marks of its analysis.
-RATED = {
-    "age:1": ("4", (10, 9, 8, 2)),
-    "age:2": ("5", (10, 9, 8, 2)),
-    "race:1": ("10", (13, 13, 13, 5)),
-    "worldview:1": ("5", (0, 0, 0, 0)),
-}
-
-
 def test_every_mean_is_the_one_reckoned_by_hand(tmp_path):
     data = table(tmp_path / "data", {"score": 4}, {"score": 6, "subtype": "z"})
     table(data, {"words": "甲，乙，丙", "score": 5}, category="race")
     table(data, {"score": 5}, category="worldview")
     answers = strict_order("age:1", "甲乙") | strict_order("age:2", "甲乙")
     answers |= {("ss", "race:1", f"{a}|{b}"): "A" for a, b in permutations("甲乙丙", 2)}
-    answers |= {("pc", item, word): 1 for item in list(RATED)[:3] for word in "甲乙丙"}
+    answers |= {("pc", item, word): 1 for item in ("age:1", "age:2", "race:1") for word in "甲乙丙"}
     answers |= {("pc", "age:2", "乙"): 3}
     judged = {}
-    for item, (severity, grades) in RATED.items():
+    for item, severity, grades in (
+        ("age:1", "4", (10, 9, 8, 2)),
+        ("age:2", "5", (10, 9, 8, 2)),
+        ("race:1", "10", (13, 13, 13, 5)),
+        ("worldview:1", "5", (0, 0, 0, 0)),
+    ):
         for task, reply in (("sc", "x"), ("bs", severity), ("ba", "分析")):
             answers[task, item, "answer"] = reply
         judged |= {("ba", item, f"judge:{k}"): str(mark) for k, mark in enumerate(grades, 1)}

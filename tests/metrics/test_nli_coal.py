@@ -10,6 +10,7 @@ from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.benchmarks.nli_coal.outcomes import answers
+from tests.helpers.cases import cases
 from tests.helpers.cases import table as table_of
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
@@ -40,6 +41,9 @@ def by_gender(feminine, masculine):
     return lambda pair: {"feminine": feminine, "masculine": masculine}[pair.gender]
 
 
+RULES = {"set": by_set, "gender": by_gender}
+
+
 def female(pair):
     return (pair.set == "ps") == (pair.gender == "feminine")
 
@@ -58,28 +62,16 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
             assert balanced == pytest.approx((2 / 3, 0))
 
 
-@pytest.mark.parametrize(
-    ("rule", "coal", "fn", "note"),
-    [
-        (by_set(E, E, E), 2 / 3, 1, "at least 90% of the answers are entailment (en)"),
-        (by_set(N, N, N), 0, 0, "all answers are neutral (en): right here"),
-        (by_gender(C, E), 2 / 3, 1, "answers follow the word man whatever the occupation (en)"),
-        (by_gender(E, C), 2 / 3, 1, "answers follow the word woman whatever the occupation (en)"),
-        (by_set(C, C, N), 1 / 3, 5 / 9, "PS and AS are answered alike (en)"),
-        # The stereotype, its opposite and a mixture are no degenerate classifiers.
-        (by_set(E, C, N), 2 / 3, 5 / 9, ""),
-        (by_set(C, E, N), 0, 5 / 9, ""),
-        (by_set(E, C, E), 1, 1, ""),
-    ],
-)
-def test_degenerate_classifiers_are_noted(rule, coal, fn, note):
-    scores = table(ENGLISH, rule)
+# The stereotype, its opposite and a mixture are no degenerate classifiers.
+@cases(__file__, "degenerate.csv")
+def test_degenerate_classifiers_are_noted(case):
+    scores = table(ENGLISH, RULES[case["by"]](*case["answers"].split())).loc["en"]
     for metric in ("coal", "fn", "coal_balanced"):
-        text = scores.note["en", "all", metric]
-        assert text.startswith(note) if note else not text
-    assert scores.note["en", "ps", E] == ""
-    found = [scores.score["en", "all", metric] for metric in ("coal", "fn")]
-    assert found == pytest.approx([coal, fn])
+        note = scores.note["all", metric]
+        assert note.startswith(case["note"]) if case["note"] else not note
+    assert scores.note["ps", E] == ""
+    found = [scores.score["all", metric] for metric in ("coal", "fn")]
+    assert found == pytest.approx([float(case["coal"]), float(case["fn"])])
 
 
 def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
@@ -92,22 +84,20 @@ def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
         assert tuple(round(score, 3) for score in found) == (row["fn_printed"], row["coal_printed"])
 
 
-REPLIES = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
-REPLIES |= {E: E, "Contradiction": C, N: N, C: C}
-
-
 def test_every_measure_agrees_with_a_slow_statement():
+    read = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
+    read |= {E: E, "Contradiction": C, N: N, C: C}
     rng = np.random.default_rng(0)
     draws = rng.dirichlet([1, 1, 1], len(PAIRS))
     chances = dict(zip((pair.item_id for pair in PAIRS), draws, strict=True))
-    replies = {name: list(REPLIES)[rng.integers(len(REPLIES))] for name in chances}
+    replies = {name: list(read)[rng.integers(len(read))] for name in chances}
     # Label words of a language model are part of a vocabulary: they need not sum to one.
     found = table(PAIRS, lambda p: replies[p.item_id], lambda p: np.log(0.3 * chances[p.item_id]))
 
     def share(label, pairs):
         """Return the share of a label among readable answers."""
-        labels = [REPLIES[replies[pair.item_id]] for pair in pairs]
-        return sum(read == label for read in labels) / sum(read != "" for read in labels)
+        labels = [read[replies[pair.item_id]] for pair in pairs]
+        return labels.count(label) / (len(labels) - labels.count(""))
 
     def mean(label, pairs):
         return np.mean([chances[pair.item_id][LABELS.index(label)] for pair in pairs])
@@ -143,7 +133,7 @@ def test_every_measure_agrees_with_a_slow_statement():
         }
         for name, part in (("ps", ps), ("as", as_), ("ns", ns)):
             wanted |= {(name, label): share(label, part) for label in LABELS}
-            readable = sum(REPLIES[replies[pair.item_id]] != "" for pair in part)
+            readable = sum(read[replies[pair.item_id]] != "" for pair in part)
             row = found.loc[language, name, N]
             assert (row.n, row.valid_rate) == (readable, pytest.approx(readable / len(part)))
         assert found.score[language].to_dict() == pytest.approx(wanted)

@@ -11,6 +11,7 @@ from bench.metrics.differences import LESS_READABLE
 from bench.metrics.primary import findings, summary
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
+from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, replay
 
 
@@ -117,17 +118,9 @@ def test_a_constant_answer_is_never_the_most_biased(tmp_path, benchmark, models,
 
 
 # Three of five letters alike are no evidence, nor are five of five, nor repeats.
-@pytest.mark.parametrize(
-    ("benchmark", "metric", "task", "model", "options", "by_habit"),
-    [
-        ("cbbq", "s_amb", "ambiguous", "answer=A", {"limit": 3}, True),
-        ("cbbq", "s_amb", "ambiguous", "answer=A", {"limit": 2, "repeats": 4}, False),
-        ("mcbe", "score", "ss", "answer=A", {"tasks": ["ss"], "limit": 1}, False),
-        ("nli_coal", "coal", "all", "label=entailment", {"limit": 1}, False),
-        ("nli_coal", "coal", "all", "label=entailment", {"limit": 20}, True),
-    ],
-)
-def test_few_answers_make_no_habit(tmp_path, benchmark, metric, task, model, options, by_habit):
-    categories = None if benchmark == "nli_coal" else ["gender"]
-    (asked,) = evaluate(benchmark, tmp_path, f"simulated:{model}", categories=categories, **options)
-    assert cell(asked.scores(), metric, task=task).by_habit == by_habit
+@pytest.mark.parametrize("case", json_lines(__file__, "habits.jsonl"))
+def test_a_constant_answer_is_a_habit_unless_it_was_given_a_few_times(tmp_path, case):
+    (asked,) = evaluate(case["benchmark"], tmp_path, case["model"], **case["options"])
+    row = cell(asked.scores(), case["metric"], task=case["task"], preset="robust")
+    assert row.by_habit == bool(case["note"])
+    assert case["note"] in row.note

@@ -12,7 +12,6 @@ from bench.report import study
 from bench.run import batch, evaluate
 from tests.helpers.answering import said, unable
 from tests.helpers.cases import json_lines
-from tests.helpers.recorded import command
 
 NAME = "some-model"
 CBBQ = {"categories": ["gender"], "limit": 6}
@@ -59,16 +58,12 @@ def evaluate_results(benchmark="cbbq", **options):
     return evaluate(benchmark, "replay:results", as_model=NAME, **options)
 
 
-JUDGED = {"settings": {"explanation": "yes"}, "judge": True}
-REPEATED = {"settings": {"prompting": "Q+IF+CoT"}, "repeats": 2, "temperature": 0.5}
-
-
 @pytest.mark.parametrize(
     ("benchmark", "stages", "options"),
     [
-        ("cbbq", 2, REPEATED),
+        ("cbbq", 2, {"settings": {"prompting": "Q+IF+CoT"}, "repeats": 2, "temperature": 0.5}),
         ("cbbq", 1, {"read": "letters", "system": "Be brief."}),
-        ("cbbq", 2, JUDGED),
+        ("cbbq", 2, {"settings": {"explanation": "yes"}, "judge": True}),
         ("mcbe", 2, {"tasks": ["sc", "ss", "ba"], "judge": True}),
     ],
 )
@@ -113,16 +108,16 @@ def test_ids_can_be_read_and_fit_every_service():
     assert max(map(len, ids)) <= 64
 
 
-def test_the_command_says_what_is_next(monkeypatch, capsys):
+def test_the_command_says_what_is_next(bench):
     given = f"--as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
     call = f"requests cbbq --out ask.jsonl {given}"
     for stage, out in (("1", "ask.jsonl"), ("2", "next.jsonl")):
-        status, printed, _ = command(monkeypatch, capsys, *call.split())
+        status, printed, _ = bench(call)
         told = f"{out}: 2 requests to {NAME} (ambiguous 1, disambiguous 1)\nnext: "
         assert (status, printed[: len(told)]) == (0, told)
         answer(Path(out), Path("results", f"{stage}.jsonl"), spoken)
         call = printed.split("`bench ")[1].partition("`")[0]
-    status, printed, _ = command(monkeypatch, capsys, *call.split())
+    status, printed, _ = bench(call)
     assert (status, call.split()[0]) == (0, "run")
     assert f"{NAME} on cbbq" in printed
     model = f'{{model: "replay:results", as_model: {NAME}}}'
@@ -130,20 +125,16 @@ def test_the_command_says_what_is_next(monkeypatch, capsys):
     assert [one.label for one in study.load(Path("s.yml")).models] == [NAME]
 
 
-# Status, body, and the error and the response on record; failures are asked again.
-RESULTS = json_lines(__file__, "results.jsonl")
-
-
 def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_again():
-    options = {**CBBQ, "tasks": ["ambiguous"]}
+    cases, options = json_lines(__file__, "results.jsonl"), {**CBBQ, "tasks": ["ambiguous"]}
     write("", "ask.jsonl", "cbbq", **options)
     ids = [line["custom_id"] for line in lines_of("ask.jsonl")]
     Path("results").mkdir()
-    lines = [result(one, row["status"], row["body"]) for one, row in zip(ids, RESULTS, strict=True)]
+    lines = [result(one, row["status"], row["body"]) for one, row in zip(ids, cases, strict=True)]
     Path("results/1.jsonl").write_text("".join(lines))
     rows = evaluate_results(out="run", **options).records
-    assert rows.error.tolist() == [row["error"] for row in RESULTS]
-    assert rows.response.tolist() == [row["response"] for row in RESULTS]
+    assert rows.error.tolist() == [row["error"] for row in cases]
+    assert rows.response.tolist() == [row["response"] for row in cases]
     assert rows.valid.tolist() == [True, *[False] * 5]
     write("results", "again.jsonl", "cbbq", **options)
     again = lines_of("again.jsonl")

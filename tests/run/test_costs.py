@@ -9,7 +9,6 @@ import pytest
 from bench.core.errors import BudgetSpent, RunFailed
 from bench.run import estimate, evaluate
 from tests.helpers.answering import prompt, said
-from tests.helpers.recorded import command
 
 CBBQ = {"categories": ["gender"], "limit": 8}
 MODEL = "openai:a@http://x.org/v1"
@@ -100,10 +99,7 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read():
     assert tokens(thoughts)[2:] == [32, 16 * 256 + 16 * 32]
 
 
-def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch, capsys):
-    def bench(call):
-        return command(monkeypatch, capsys, *call.split())
-
+def test_the_command_prints_all_numbers_of_a_run_or_a_study(bench):
     call = f"run cbbq --model {MODEL} --limit 1 --dry-run --format json --price"
     status, out, _ = bench(f"{call} 1,2")
     whole = json.loads(out)

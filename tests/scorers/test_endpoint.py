@@ -51,38 +51,18 @@ def test_answers_come_in_the_order_of_the_requests(serve, monkeypatch):
     assert server.keys == {None}, "without a key there is no header for one"
 
 
-GENERATION = {
-    "temperature": 0.5,
-    "top_p": 0.9,
-    "system": "Be brief.",
-    "thinking_tokens": 100,
-    "template_arguments": {"depth": 2},
-    "request_fields": {"thinking": {"type": "enabled"}},
-}
-
-
 def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
+    generation, of_model, of_judge = json_lines(__file__, "options.jsonl")
     server = serve(lambda asked: said("7"))
-    scorer = load(server.model, generation=GENERATION)
+    scorer = load(server.model, generation=generation)
     scorer.answer([request(max_new_tokens=8), request("y", "judge:1", max_new_tokens=8)])
-    sent = {prompt(asked): asked for asked in server.seen}
-    usual = {"model": "some-model", "seed": 0, "max_tokens": 108}
-    assert sent["x"] == {
-        **usual,
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "x"}],
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "chat_template_kwargs": {"depth": 2},
-        "thinking": {"type": "enabled"},
-    }
-    messages = [{"role": "user", "content": "y"}]
-    assert sent["y"] == {**usual, "messages": messages, "temperature": 0}
+    assert sorted(server.seen, key=prompt) == [of_model, of_judge]
     assert server.tried[0]["thinking"] == {"type": "enabled"}, "also to find out what it can do"
     assert server.keys == {f"Bearer {SECRET}"}
     metadata = scorer.describe()
     assert (metadata["id"], metadata["url"]) == (server.model, f"http://{server.host}/v1")
     assert metadata["decoding"] == "temperature 0.5, top_p 0.9"
-    assert metadata["generation"] == GENERATION
+    assert metadata["generation"] == generation
     assert SECRET not in json.dumps(metadata)
     off = load(server.model, generation={"thinking_tokens": 0})
     off.answer([request(max_new_tokens=8)])
@@ -112,10 +92,6 @@ def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(serv
     assert waits == [case.get("seconds", waits[0]), case.get("seconds", waits[1])]
 
 
-LONG = json.dumps(said("A" + " " * 5000)[2]).encode()
-BODIES = {"LONG": LONG, "LONG, packed": gzip.compress(LONG)}
-
-
 @pytest.mark.parametrize("case", json_lines(__file__, "broken.jsonl"))
 def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     serve, monkeypatch, case
@@ -126,7 +102,9 @@ def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
 
     monkeypatch.setattr(client, "MOST_BYTES", 4096)
     status, headers, body = reply(case)
-    broken = status, headers, BODIES.get(str(body), body)
+    long = json.dumps(said("A" + " " * 5000)[2]).encode()
+    bodies = {"LONG": long, "LONG, packed": gzip.compress(long)}
+    broken = status, headers, bodies.get(str(body), body)
     server = serve(behave)
     stays, mended = load(server.model).answer([request("x"), request("y")])
     assert (stays.response, stays.error[:24]) == ("", "the server answered with")
@@ -304,13 +282,11 @@ def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(serve, 
     assert name not in server.seen[-1]
 
 
-def opening(asked):
-    """Reply as a model does whose chat template opens a thought, at a server that keeps it in."""
-    thought = "题目里有A和B。我觉得是A"
-    return said(f"{thought}</think>C") if asked["max_tokens"] > 99 else said(thought, "length")
-
-
 def test_a_cut_thought_that_the_template_opened_is_no_answer(serve):
+    def opening(asked):
+        thought = "题目里有A和B。我觉得是A"
+        return said(f"{thought}</think>C") if asked["max_tokens"] > 99 else said(thought, "length")
+
     scorer = load(serve(opening, opening).model)
     metadata = scorer.describe()
     assert metadata["thoughts"] == "opened by the server's chat template, closed in the reply"

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -11,15 +10,11 @@ from scipy.stats import chisquare
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.checkpoints import BERT, CODE, LETTERS, LIMITED, SPECIAL, characters, save
+from tests.helpers.cases import json_lines
+from tests.helpers.checkpoints import BERT, CODE, LETTERS, SPECIAL, characters, save
+from tests.scorers.test_logprobs import MODELS
 
-# Architecture and shape, and whether common beginnings can be computed once.
-FAMILIES = {
-    "llama": ("Llama", {"num_key_value_heads": 2}, True),
-    "a narrow window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}, False),
-    "bloom": ("Bloom", {"n_layer": 2, "n_head": 4}, False),
-    **{name: (*family, name == "phi 3, long positions") for name, family in LIMITED.items()},
-}
+FAMILIES = {name: row["replies"] for name, row in MODELS.items() if row["replies"]}
 QUESTIONS = [
     "the doctor is here. who is it?",
     "the doctor is here. who?",
@@ -30,63 +25,90 @@ QUESTIONS = [
     "the doctor is here. who is it? and why is that so?",
 ]
 WARM = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+# Tokens of replies.
+STEPS = 14
 
 
-def saved(folder, name, sampling=None, **more):
-    kind, shape, _ = FAMILIES[name]
-    return str(
-        save(folder, f"{kind}ForCausalLM", characters("[CLS] $A", **more), sampling, **shape)
-    )
+def saved(folder, name="llama", sampling=None, chat=True, **entries):
+    """Save a model; `entries` are of its generation_config.json."""
+    row, coder = MODELS[name], characters("[CLS] $A", chat=chat)
+    save(folder, row["network"], coder, sampling, **row["shape"])
+    if entries:
+        path = folder / "generation_config.json"
+        path.write_text(json.dumps({"eos_token_id": 3, "pad_token_id": 0, **entries}))
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("generate")
-    return {name: saved(folder / name, name, chat=True) for name in FAMILIES}
+def greedy(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("greedy"))
 
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
-    """The Llama of `folders`, whose configuration samples."""
-    sampling = {"temperature": 1.5, "top_k": 0}
-    return saved(tmp_path_factory.mktemp("warm"), "llama", sampling, chat=True)
+    """The same Llama, with a configuration that samples."""
+    return saved(tmp_path_factory.mktemp("warm"), sampling={"temperature": 1.5, "top_k": 0})
 
 
-def replies(model, generation=None, **options):
-    scorer = load(str(model), generation=generation)
-    return scorer.generate(QUESTIONS, max_new_tokens=8, **options)
+def replies(model, **options):
+    return load(model, **options).generate(QUESTIONS, max_new_tokens=STEPS)
+
+
+def expected_replies(scorer, **options):
+    """Return greedy replies of transformers to each prompt alone."""
+    network = transformers.AutoModelForCausalLM.from_pretrained(scorer.id)
+    replies = []
+    for question in QUESTIONS:
+        text = scorer.chat.render(question)
+        ids = torch.tensor([scorer.tokenizer(text, add_special_tokens=False)["input_ids"]])
+        given = {"attention_mask": torch.ones_like(ids), "max_new_tokens": STEPS, **options}
+        reply = network.generate(ids, do_sample=False, **given)[0, ids.shape[1] :]
+        replies.append(scorer.tokenizer.decode(reply, skip_special_tokens=True))
+    return replies
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_common_beginnings_are_computed_once_and_greedy_replies_are_the_models_own(folders, name):
-    scorer = load(folders[name])
+def test_greedy_replies_are_the_models_own(tmp_path, name):
+    model = saved(tmp_path, name)
+    scorer = load(model, batch_tokens=1)
     assert scorer.describe()["decoding"] == "greedy"
-    coder, network = scorer.tokenizer, scorer.network
-    free = scorer.generate(QUESTIONS, max_new_tokens=12)
+    free = scorer.generate(QUESTIONS, max_new_tokens=STEPS)
     # A token inside some reply ends it from here on, so that replies differ in length.
     eos = CODE[next(reply for reply in free if len(reply) > 4)[4]]
-    expected = []
-    for question in QUESTIONS:
-        text = scorer.chat.render(question)
-        ids = torch.tensor([coder(text, add_special_tokens=False).input_ids])
-        given = {"attention_mask": torch.ones_like(ids), "eos_token_id": eos}
-        out = network.generate(ids, do_sample=False, max_new_tokens=12, **given)
-        expected.append(coder.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
-    for batch_tokens in (1, 4096):
-        tested = load(folders[name], batch_tokens=batch_tokens)
-        tested.network.generation_config.eos_token_id = eos
-        assert tested.generate(QUESTIONS[::-1], max_new_tokens=12) == expected[::-1]
-    texts, tallies = [], []
+    expected = expected_replies(scorer, eos_token_id=eos)
+    for tested in (scorer, load(model)):
+        tested.network.generation_config.eos_token_id = [eos]
+        assert tested.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(tmp_path, name):
+    model, texts, tallies = saved(tmp_path, name), [], []
     for trees in (True, False):
-        tested = load(folders[name])
-        tested._generator.sampling = WARM
-        tested._reader._trees &= trees
-        texts.append(tested.generate(QUESTIONS, max_new_tokens=12, seed=5))
-        tallies.append(tested.tally)
+        scorer = load(model)
+        scorer._generator.sampling = WARM
+        scorer._reader._trees &= trees
+        texts.append(scorer.generate(QUESTIONS, max_new_tokens=STEPS, seed=5))
+        tallies.append(scorer.tally)
     assert texts[0] == texts[1]
     assert len(set(texts[0])) > 3
     assert tallies[0].asked == tallies[1].asked
-    assert (tallies[0].computed < tallies[1].computed) is FAMILIES[name][2]
+    assert (tallies[0].computed < tallies[1].computed) is (FAMILIES[name] == "shared")
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_halved(greedy, monkeypatch):
+    scorer = load(greedy)
+    forward, sizes = scorer.network.base_model.forward, []
+
+    def small(input_ids, past_key_values, **options):
+        sizes.append(len(input_ids) * past_key_values.get_seq_length())
+        if sizes[-1] > 100:
+            raise torch.OutOfMemoryError("too much")
+        return forward(input_ids=input_ids, past_key_values=past_key_values, **options)
+
+    monkeypatch.setattr(scorer.network.base_model, "forward", small)
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
+    assert max(sizes) > 100
 
 
 def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm):
@@ -106,45 +128,28 @@ def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm):
     again = tested.generate(QUESTIONS[::-1], max_new_tokens=16, seed=seeds[::-1])
     assert again == drawn[::-1]
     assert scorer.generate(QUESTIONS, max_new_tokens=16, seed=99) != drawn
-    before = scorer.tally.computed
-    repeats = scorer.generate([QUESTIONS[0]] * 5, max_new_tokens=8, seed=range(5))
-    assert drawn[0].startswith(repeats[0])
-    assert len(set(repeats)) > 3
-    prompt = len(scorer.tokenizer(scorer.chat.render(QUESTIONS[0]))["input_ids"])
-    computed = scorer.tally.computed - before
-    assert computed <= prompt - 1 + 5 * 8, "the prompt of the repeats is computed once"
 
 
-DECODING = {
-    "temperature": {"temperature": 2.0, "top_k": 0},
-    "top_k": {"temperature": 1.5, "top_k": 5},
-    "top_p and min_p": {"temperature": 1.0, "top_k": 0, "top_p": 0.6, "min_p": 0.1},
-    "silent": {},  # transformers then takes the 50 likeliest
-}
-
-
-def distribution(logits, temperature=1.0, top_k=50, top_p=1.0, min_p=0.0):
-    """The distribution that a generation configuration means."""
-    p = np.exp((logits - logits.max()) / temperature)
-    p /= p.sum()
-    order = np.argsort(-p)
-    if top_k:
-        p[order[top_k:]] = 0
-    before = np.cumsum(p[order]) - p[order]
-    p[order[before >= top_p * p.sum()]] = 0
-    p[p < min_p * p.max()] = 0
-    return p / p.sum()
-
-
-@pytest.mark.parametrize("name", DECODING)
-def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path, name):
-    scorer = load(saved(tmp_path, "llama", DECODING[name]))
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        {"temperature": 2.0, "top_k": 0},
+        {"temperature": 1.5, "top_k": 5},
+        {"temperature": 1.0, "top_k": 0, "top_p": 0.6, "min_p": 0.1},
+        {},
+    ],
+)
+def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path, sampling):
+    scorer = load(saved(tmp_path, sampling=sampling, chat=False))
     # Two thousand prompts with their own seeds that look the same to the model: unknown letters.
     prompts = [chr(0xAC00 + i) for i in range(2000)]
     ids = scorer.tokenizer(prompts[0] + "\n")["input_ids"]
     with torch.no_grad():
-        logits = scorer.network(torch.tensor([ids])).logits[0, -1].double().numpy()
-    p = distribution(logits, **DECODING[name])
+        logits = scorer.network(torch.tensor([ids])).logits[:, -1].double()
+    # transformers takes the 50 likeliest if a configuration is silent.
+    config = transformers.GenerationConfig(do_sample=True, **{"top_k": 50, **sampling})
+    steps = scorer.network._get_logits_processor(config, 1, torch.tensor([ids]), device="cpu")
+    p = steps(torch.tensor([ids]), logits).softmax(-1)[0].numpy()
     # Special tokens are not shown in a reply, so all of them are one.
     likely = Counter({"": 2000 * p[: len(SPECIAL)].sum()})
     likely.update({letter: 2000 * p[CODE[letter]] for letter in LETTERS})
@@ -156,131 +161,86 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path, name):
     assert chisquare(*counts).pvalue > 1e-3
 
 
-def test_options_override_how_the_model_decodes(folders, warm, tmp_path, refusal):
-    masked = save(tmp_path, "BertForMaskedLM", characters(BERT))
-    greedy = folders["llama"]
+def test_options_override_how_the_model_decodes(greedy, warm):
     likeliest, drawn = replies(greedy), replies(warm)
-    assert replies(warm, greedy=True) == replies(warm, {"temperature": 0}) == likeliest != drawn
-    assert replies(warm, {"top_p": 1e-6}) == likeliest
-    assert replies(warm, {"temperature": 1.5}) == drawn
-    scorer = load(greedy, generation={"temperature": 1.5})
+    assert likeliest != drawn
+    assert load(warm).generate(QUESTIONS, max_new_tokens=STEPS, greedy=True) == likeliest
+    for generation in ({"temperature": 0}, {"top_p": 1e-6}):
+        assert replies(warm, generation=generation) == likeliest
+    assert replies(warm, generation={"temperature": 1.5}) == drawn
     # Without a configuration, transformers draws from the 50 likeliest tokens.
+    scorer = load(greedy, generation={"temperature": 1.5})
     assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5, "top_k": 50}
-    assert scorer.generate(QUESTIONS, max_new_tokens=8) != likeliest
-    message = refusal(load, greedy, generation={"top_p": 0.9})
-    assert message.startswith("--top-p 0.9: ")
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) != likeliest
+
+
+def test_an_option_of_replies_is_refused_by_a_model_that_writes_none(tmp_path, refusal):
+    masked = save(tmp_path, "BertForMaskedLM", characters(BERT))
     message = refusal(load, str(masked), generation={"temperature": 0.5})
     assert message.startswith(f"--temperature: model {masked} ")
-    # A judge is greedy, also beside a model that samples.
+
+
+def test_a_judge_is_greedy_also_beside_a_model_that_samples(greedy, warm):
     scorer = load(warm, generation={"temperature": 2.0})
     names = ("answer", "judge:1")
-    requests = [request(text, name, max_new_tokens=8) for text in QUESTIONS for name in names]
+    requests = [request(text, name, max_new_tokens=STEPS) for text in QUESTIONS for name in names]
     texts = [answer.response for answer in scorer.answer(requests)]
-    assert texts[1::2] == likeliest != texts[::2]
-    assert texts[::2] == scorer.generate(QUESTIONS, max_new_tokens=8)
+    assert texts[1::2] == replies(greedy) != texts[::2]
+    assert texts[::2] == scorer.generate(QUESTIONS, max_new_tokens=STEPS)
 
 
-PROMPTS = ["who is it?", "a", "the doctor and the nurse were here, who?"]
-STEPS = 14
-# Entries that change greedy replies.
-PENALTIES = [
-    {"repetition_penalty": 3.0},
-    {"no_repeat_ngram_size": 1},
-    {"encoder_repetition_penalty": 3.0},
-    {"min_new_tokens": 8, "eos_token_id": [3, *range(10, 90)]},
-    {"min_length": 16, "eos_token_id": [3, *range(10, 90)]},
-    {"suppress_tokens": [*range(20, 60)]},
-    {"begin_suppress_tokens": [*range(20, 90)]},
-    {"bad_words_ids": [[k] for k in range(20, 60)]},
-    {"exponential_decay_length_penalty": [3, 2.0]},
-]
-
-
-def with_entries(folder, entries, **more):
-    coder = characters("[CLS] $A", chat=True, **more)
-    save(folder, "LlamaForCausalLM", coder, num_key_value_heads=2)
-    path = folder / "generation_config.json"
-    path.write_text(json.dumps({"eos_token_id": 3, "pad_token_id": 0, **entries}))
-    return str(folder)
-
-
-def expected_replies(scorer, **options):
-    """Return greedy replies of transformers to each prompt alone."""
-    network = transformers.AutoModelForCausalLM.from_pretrained(scorer.id)
-    replies = []
-    for prompt in PROMPTS:
-        text = scorer.chat.render(prompt)
-        ids = torch.tensor([scorer.tokenizer(text, add_special_tokens=False)["input_ids"]])
-        given = {"attention_mask": torch.ones_like(ids), "max_new_tokens": STEPS, **options}
-        reply = network.generate(ids, do_sample=False, **given)[0, ids.shape[1] :]
-        replies.append(scorer.tokenizer.decode(reply, skip_special_tokens=True))
-    return replies
-
-
-@pytest.mark.parametrize("entries", PENALTIES, ids=lambda entries: next(iter(entries)))
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"repetition_penalty": 3.0},
+        {"no_repeat_ngram_size": 1},
+        {"encoder_repetition_penalty": 3.0},
+        {"min_new_tokens": 8, "eos_token_id": [3, *range(10, 90)]},
+        {"min_length": 16, "eos_token_id": [3, *range(10, 90)]},
+        {"suppress_tokens": [*range(20, 60)]},
+        {"begin_suppress_tokens": [*range(20, 90)]},
+        {"bad_words_ids": [[k] for k in range(20, 60)]},
+        {"exponential_decay_length_penalty": [3, 2.0]},
+    ],
+)
 def test_penalties_are_those_of_each_prompt_alone(tmp_path, entries):
-    scorer = load(with_entries(tmp_path, entries), batch_tokens=90)
-    replies = expected_replies(scorer)
-    assert scorer.generate(PROMPTS[::-1], max_new_tokens=STEPS) == replies[::-1]
+    scorer = load(saved(tmp_path, **entries), batch_tokens=90)
+    expected = expected_replies(scorer)
+    assert scorer.generate(QUESTIONS[::-1], max_new_tokens=STEPS) == expected[::-1]
 
 
-# Entries that the workbench does not follow.
-IGNORED = [
-    {"num_beams": 2, "num_return_sequences": 2},
-    {"prompt_lookup_num_tokens": 3},
-    {"penalty_alpha": 0.6},
-    {"guidance_scale": 1.5},
-    {"dola_layers": "high"},
-    {"forced_eos_token_id": 3},
-    {"max_time": 0.001},
-]
-# Entries that change no reply.
-PLAIN = [
-    {"use_cache": False, "cache_implementation": "static", "max_length": 5},
-    {"return_dict_in_generate": True, "output_scores": True},
-    {"num_beams": 1, "repetition_penalty": 1.0},
-    {"do_sample": True, "temperature": 0.0},
-    {"do_sample": True, "top_p": 0.0},
-]
-
-
-@pytest.mark.parametrize("entries", [*IGNORED, *PLAIN], ids=lambda entries: [*entries][-1])
-def test_entries_that_are_not_followed_change_no_reply_and_are_recorded(tmp_path, entries):
-    scorer = load(with_entries(tmp_path / "with", entries))
-    plain = load(with_entries(tmp_path / "without", {}))
+@pytest.mark.parametrize("case", json_lines(__file__, "entries.jsonl"))
+def test_entries_that_are_not_followed_change_no_reply_and_are_recorded(tmp_path, greedy, case):
+    scorer = load(saved(tmp_path, **case["entries"]))
     ignored = scorer.describe().get("generation_config_ignored", [])
-    assert ignored == (sorted(entries) if entries in IGNORED else [])
-    replies = plain.generate(PROMPTS, max_new_tokens=STEPS)
-    assert scorer.generate(PROMPTS, max_new_tokens=STEPS) == replies
+    assert ignored == (sorted(case["entries"]) if case["ignored"] else [])
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
 
 
 @pytest.mark.parametrize(
     "entry", [{"do_sample": True, "top_k": -1}, {"repetition_penalty": -1.0}, {"eos_token_id": "x"}]
 )
 def test_a_value_that_is_not_allowed_is_named(tmp_path, refusal, entry):
-    message = refusal(load, with_entries(tmp_path, entry))
+    message = refusal(load, saved(tmp_path, **entry))
     assert "generation_config.json" in message
     assert list(entry)[-1].removeprefix("repetition_") in message
 
 
-def test_stop_strings_end_replies(tmp_path):
-    plain = load(with_entries(tmp_path / "without", {}))
-    stop = plain.generate(PROMPTS[:1], max_new_tokens=STEPS)[0][3:5]
-    scorer = load(with_entries(tmp_path / "with", {"stop_strings": [stop]}))
-    replies = expected_replies(scorer, tokenizer=scorer.tokenizer)
-    assert scorer.generate(PROMPTS, max_new_tokens=STEPS) == replies
-    assert replies[0].endswith(stop)
-    assert len(replies[0]) < STEPS
+def test_stop_strings_end_replies(tmp_path, greedy):
+    stop = replies(greedy)[0][3:5]
+    scorer = load(saved(tmp_path, stop_strings=[stop]))
+    expected = expected_replies(scorer, tokenizer=scorer.tokenizer)
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == expected
+    assert expected[0].endswith(stop)
+    assert len(expected[0]) < STEPS
 
 
-def test_a_chat_ends_at_the_tokenizers_end_token_too(tmp_path):
-    plain = load(with_entries(tmp_path / "without", {}))
-    first = plain.generate(PROMPTS[:1], max_new_tokens=STEPS)[0]
+def test_a_chat_ends_at_the_tokenizers_end_token_too(tmp_path, greedy):
+    first = replies(greedy)[0]
     end = next(letter for letter in first[2:] if letter in LETTERS)
-    folder = with_entries(tmp_path / "with", {})
-    coder = characters("[CLS] $A", chat=True)
+    model, coder = saved(tmp_path), characters("[CLS] $A", chat=True)
     coder.eos_token = end
-    coder.save_pretrained(folder)
-    scorer = load(folder)
+    coder.save_pretrained(tmp_path)
+    scorer = load(model)
     assert scorer.network.generation_config.eos_token_id == [3, CODE[end]]
-    assert scorer.generate(PROMPTS[:1], max_new_tokens=STEPS) == [first[: first.index(end)]]
+    assert scorer.generate(QUESTIONS[:1], max_new_tokens=STEPS) == [first[: first.index(end)]]

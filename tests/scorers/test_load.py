@@ -1,15 +1,12 @@
 """Loading: each MODEL gives its scorer once, or a sentence that helps; nobody's code runs."""
 
-import hashlib
 import json
 import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -17,7 +14,8 @@ from bench import run, train
 from bench.report import study, study_runs
 from bench.scorers import Loaded, check, load
 from bench.scorers.local import hub
-from tests.helpers.checkpoints import BERT, Plant, broken, characters, save, save_gguf
+from tests.helpers.cases import cases, json_lines
+from tests.helpers.checkpoints import BERT, amend, characters, save, save_gguf
 
 
 @pytest.fixture(scope="module")
@@ -26,115 +24,65 @@ def llama(tmp_path_factory):
     return save(folder, "LlamaForCausalLM", characters("[CLS] $A"))
 
 
-def test_a_folder_has_the_verbs_of_its_architecture(tmp_path, llama):
-    coder, labels = characters(BERT), {0: "neutral", 1: "entailment", 2: "contradiction"}
-    nli, bert = tmp_path / "nli", tmp_path / "bert"
-    save(nli, "BertForSequenceClassification", coder, id2label=labels)
-    save(bert, "BertForPreTraining", coder)
-    request_types = {
-        llama: ("nll", "choose", "generate"),
-        nli: ("classify",),
-        bert: ("nll", "choose"),
-    }
-    revisions = set()
-    for folder, expected in request_types.items():
-        scorer = load(str(folder))
-        assert scorer.request_types == expected
-        metadata = scorer.describe()
-        assert (metadata["id"], metadata["device"], metadata["dtype"]) == (
-            str(folder),
-            "cpu",
-            "float32",
-        )
-        assert load(str(folder)).describe()["revision"] == metadata["revision"]
-        revisions.add(metadata["revision"])
-        json.dumps(metadata)
-    assert len(revisions) == 3
+@pytest.fixture
+def model(tmp_path, llama):
+    """A folder to spoil. Code that is planted in it makes the file `ran` beside it."""
+    return Path(shutil.copytree(llama, tmp_path / "model"))
+
+
+NLI = {"id2label": {0: "neutral", 1: "entailment", 2: "contradiction"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "request_types"),
+    [
+        ("LlamaForCausalLM", {}, ("nll", "choose", "generate")),
+        ("BertForSequenceClassification", NLI, ("classify",)),
+        ("BertForPreTraining", {}, ("nll", "choose")),
+    ],
+)
+def test_a_folder_has_the_request_types_of_its_architecture(tmp_path, kind, shape, request_types):
+    scorer = load(str(save(tmp_path, kind, characters(BERT), **shape)))
+    assert scorer.request_types == request_types
 
 
 def test_gguf(tmp_path, capsys, refusal):
     path = save_gguf(tmp_path / "tiny.gguf")
     assert str(path) in refusal(load, str(tmp_path)), "the folder's file is named"
     scorer = load(str(path))
-    assert capsys.readouterr().err == "", "no progress bar where there is no terminal"
+    assert capsys.readouterr().err == "", "no progress bar without a terminal"
     assert scorer.request_types == ("nll", "choose", "generate")
     assert scorer.describe()["revision"].startswith("sha256:")
     text = "她 is a doctor. 🙂"
-    ids = scorer.tokenizer(text)["input_ids"]
-    assert scorer.tokenizer.decode(ids, skip_special_tokens=True) == text
-    tensor = torch.tensor([ids])
-    loss = scorer.network(tensor, labels=tensor).loss.item()
-    assert scorer.nll([text])[0] == pytest.approx(loss, rel=1e-5)
+    assert scorer.tokenizer.decode(scorer.tokenizer(text)["input_ids"]) == text
 
 
-ENDPOINT = "openai:m@http://127.0.0.1:9/v1"
-POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:abab\nsize 269060552\n"
-
-
-def config(model_type, architecture):
-    return json.dumps({"model_type": model_type, "architectures": [architecture]}).encode()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("config.json", None, "no config.json"),
-        ("config.json", b"[]", "cannot be loaded"),
-        ("config.json", config("unheard-of", "UnheardOf"), "unheard-of"),
-        ("config.json", config("t5", "T5EncoderModel"), "*ForCausalLM, *LMHeadModel"),
-        ("model.safetensors", b"junk", "cannot be loaded"),
-        ("tokenizer.json", None, "cannot be loaded"),
-        ("model.safetensors", POINTER, "model.safetensors is a git-lfs pointer"),
-        ("tokenizer.json", POINTER, "`git lfs pull`"),
-    ],
-)
-def test_a_broken_folder_is_refused(tmp_path, llama, refusal, name, content, message):
-    model = str(broken(tmp_path / "copy", llama, name, content))
-    error = refusal(load, model)
+@cases(__file__, "broken_folders.csv")
+def test_a_broken_folder_is_refused(model, refusal, case):
+    path = model / case["name"]
+    path.write_text(case["content"])
+    if case["content"] == "MISSING":
+        path.unlink()
+    error = refusal(load, str(model))
     assert error.startswith(f"{model}: ")
-    assert message in error
+    assert case["message"] in error
 
 
-@pytest.mark.parametrize("name", ["Bart", "Pegasus", "T5"])
-def test_an_encoder_decoder_is_refused_and_not_read_by_half(tmp_path, refusal, name):
-    shape = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "num_layers": 1, "d_ff": 64}
-    shape |= {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "d_kv": 8, "num_heads": 4}
-    shape |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
-    kind = f"{name}ForConditionalGeneration"
-    save(tmp_path, kind, characters(), **shape)
-    # Every name of a shared weight, as converted checkpoints have them.
-    weights = getattr(transformers, kind).from_pretrained(tmp_path).state_dict()
-    every = {name: weight.clone().contiguous() for name, weight in weights.items()}
-    save_file(every, tmp_path / "model.safetensors", {"format": "pt"})
-    assert "is an encoder-decoder" in refusal(load, str(tmp_path))
+@pytest.mark.parametrize("case", json_lines(__file__, "not_causal.jsonl"))
+def test_a_model_with_an_encoder_or_that_sees_the_words_ahead_is_refused(tmp_path, refusal, case):
+    save(tmp_path, case["network"], characters(), **case["shape"])
+    assert case["says"] in refusal(load, str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "kind", ["BertLMHeadModel", "RobertaForCausalLM", "XLNetLMHeadModel", "XLMWithLMHeadModel"]
-)
-def test_a_model_that_sees_the_words_ahead_is_not_causal(tmp_path, refusal, kind):
-    shape = {"d_model": 32, "n_layer": 1, "n_head": 4, "d_inner": 64, "emb_dim": 32}
-    save(tmp_path, kind, characters(), **shape)
-    assert "is no causal language model" in refusal(load, str(tmp_path))
+def quantize(folder, method):
+    """Name a method of quantization in the configuration of a model."""
+    entries = {"weight_block_size": [128, 128], "activation_scheme": "dynamic", "bits": 8}
+    amend(folder / "config.json", quantization_config={"quant_method": method, **entries})
 
 
-@pytest.fixture
-def quantized(tmp_path):
-    """`quantized(method)`: a Llama whose configuration names a method of quantization."""
+def test_weights_in_8_bit_floating_point_are_read(tmp_path):
     shape = {"hidden_size": 128, "intermediate_size": 128}
-    folder = save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A"), **shape)
-
-    def name(method):
-        metadata = json.loads((folder / "config.json").read_text())
-        given = {"weight_block_size": [128, 128], "activation_scheme": "dynamic", "bits": 8}
-        metadata["quantization_config"] = {"quant_method": method, **given}
-        (folder / "config.json").write_text(json.dumps(metadata))
-        return str(folder)
-
-    return name
-
-
-def test_weights_in_8_bit_floating_point_are_read(tmp_path, quantized):
+    save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A"), **shape)
     expected = load(str(tmp_path)).nll(["she is a doctor"])
     # A scale for each matrix of 128 x 128.
     weights = load_file(tmp_path / "model.safetensors")
@@ -143,7 +91,8 @@ def test_weights_in_8_bit_floating_point_are_read(tmp_path, quantized):
         weights[f"{name}_scale_inv"] = scale.reshape(1, 1)
         weights[name] = (weights[name] / scale).to(torch.float8_e4m3fn)
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-    scorer = load(quantized("fp8"))
+    quantize(tmp_path, "fp8")
+    scorer = load(str(tmp_path))
     assert scorer.describe()["quantized"] == "fp8, 8 bits"
     assert scorer.nll(["she is a doctor"]) == pytest.approx(expected, rel=0.05)
 
@@ -151,9 +100,10 @@ def test_weights_in_8_bit_floating_point_are_read(tmp_path, quantized):
 @pytest.mark.parametrize(
     ("method", "says"), [("gptq", "`pip install optimum`"), ("odd", "cannot read")]
 )
-def test_what_quantized_weights_need_is_named(quantized, refusal, method, says):
-    message = refusal(load, quantized(method))
-    assert message.startswith(f"{quantized(method)}: ")
+def test_a_missing_package_for_quantized_weights_is_named(model, refusal, method, says):
+    quantize(model, method)
+    message = refusal(load, str(model))
+    assert message.startswith(f"{model}: ")
     assert says in message
 
 
@@ -171,17 +121,11 @@ class Coder(PreTrainedTokenizerFast):
 
 
 @pytest.mark.parametrize("model_type", ["planted", "llama"])
-def test_code_that_comes_with_a_model_does_not_run(
-    tmp_path, llama, refusal, monkeypatch, model_type
-):
-    content = json.loads((llama / "config.json").read_text()) | {
-        "model_type": model_type,
-        "auto_map": {"AutoConfig": "planted.Config", "AutoModelForCausalLM": "planted.Network"},
-    }
-    model = broken(tmp_path / "copy", llama, "config.json", json.dumps(content).encode())
-    coder, ran = model / "tokenizer_config.json", tmp_path / "ran"
-    auto_map = {"auto_map": {"AutoTokenizer": [None, "planted.Coder"]}}
-    coder.write_text(json.dumps(json.loads(coder.read_text()) | auto_map))
+def test_code_that_comes_with_a_model_does_not_run(model, refusal, monkeypatch, model_type):
+    classes = {"AutoConfig": "planted.Config", "AutoModelForCausalLM": "planted.Network"}
+    amend(model / "config.json", model_type=model_type, auto_map=classes)
+    amend(model / "tokenizer_config.json", auto_map={"AutoTokenizer": [None, "planted.Coder"]})
+    ran = model.with_name("ran")
     (model / "planted.py").write_text(CODE.format(ran=str(ran)))
     # Nobody is asked at a terminal either.
     monkeypatch.setattr("builtins.input", lambda *args: "y")
@@ -190,45 +134,18 @@ def test_code_that_comes_with_a_model_does_not_run(
     else:
         load(str(model))  # as the Llama that it also is
     assert not ran.exists()
-    modules = str(tmp_path / "modules")
+    modules = str(model.with_name("modules"))
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
     monkeypatch.syspath_prepend(modules)
     load(str(model), trust_remote_code=True)
     assert ran.exists(), "the plant works"
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("  ", "Hub id"),
-        ("./no/such/folder", "no such model folder"),
-        ("nonsense:x", "simulated, tiny, replay, predictions, lm-eval, openai"),
-        ("replay:no-such.jsonl", "no such file of recorded answers"),
-        ("openai:name", "NAME@URL"),
-        ("simulated:bias=2", "outside 0 to 1"),
-        ("tiny:xl", "allowed: tiny:s, tiny:s,bias=0.25"),
-        ("tiny:s,colour=1", "allowed: bias, seed"),
-        ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
-    ],
-)
-def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal, model, message):
-    for call in (check, load):
-        assert message in refusal(call, model)
-
-
-@pytest.mark.parametrize(
-    ("model", "option", "message"),
-    [
-        ("", {"device": "cuda:99"}, "--device cuda:99: is not"),
-        ("", {"device": "gpu"}, "cpu, cuda, cuda:N, auto"),
-        ("", {"dtype": "float8"}, "float32, bfloat16, float16"),
-        ("", {"batch_tokens": 0}, "--batch-tokens 0: a batch"),
-        (ENDPOINT, {"generation": {"request_fields": {"temperature": 1}}}, "field temperature:"),
-        ("acme/tiny@small", {"revision": "main"}, "names another revision"),
-    ],
-)
-def test_a_wrong_option_is_named(llama, refusal, model, option, message):
-    assert message in refusal(load, model or str(llama), **option)
+@pytest.mark.parametrize("case", json_lines(__file__, "refused_models.jsonl"))
+def test_a_wrong_model_or_option_is_refused(llama, refusal, case):
+    model, options = case["model"].replace("LLAMA", str(llama)), case["options"]
+    for call in (load,) if options else (load, check):
+        assert case["message"] in refusal(call, model, **options).replace(str(llama), "LLAMA")
 
 
 STUDY = """
@@ -240,11 +157,6 @@ benchmarks:
     - {name: b, categories: [gender], limit: 2, data: samples, temperature: 0}
   mcbe: {categories: [gender], limit: 1, data: samples, tasks: [ba], judge: JUDGE}
 """
-
-
-@pytest.fixture
-def own_llama(tmp_path):
-    return str(save(tmp_path / "own_llama", "LlamaForCausalLM", characters("[CLS] $A")))
 
 
 @pytest.fixture
@@ -260,155 +172,160 @@ def loads(monkeypatch):
     return folders
 
 
-def test_a_study_loads_a_model_and_its_judge_once(own_folder, own_llama, loads):
-    judge = str(save(own_folder / "judge", "LlamaForCausalLM", characters("[CLS] $A")))
-    Path("study.yml").write_text(STUDY.replace("MODEL", own_llama).replace("JUDGE", judge))
-    plan, sent = study.load(Path("study.yml")), []
-    pipe = type("Pipe", (), {"send": staticmethod(sent.append)})
-    study_runs._work(pipe, plan, study_runs.cells(plan), Path("out"), 1, study_runs.budgets(plan))
-    assert [cell.state for cell in sent] == ["done"] * 3
-    assert loads == [own_llama, judge]
+def test_a_study_loads_a_model_and_its_judge_once(own_folder, model, llama, loads):
+    Path("study.yml").write_text(STUDY.replace("MODEL", str(model)).replace("JUDGE", str(llama)))
+    plan, loaded = study.load(Path("study.yml")), Loaded()
+    budgets = study_runs.budgets(plan)
+    cells = [
+        study_runs.ask(plan, cell, Path("out"), budgets, loaded) for cell in study_runs.cells(plan)
+    ]
+    assert [cell.state for cell in cells] == ["done"] * 3
+    assert loads == [str(model), str(llama)]
 
 
-def test_replies_are_those_of_a_model_that_was_loaded_for_them(own_llama):
-    greedy = {"temperature": 0}
-    first = load(own_llama)
+def test_replies_are_those_of_a_model_that_was_loaded_for_them(model):
+    greedy, name = {"temperature": 0}, str(model)
+    first = load(name)
     loaded = Loaded(first)
-    second = loaded.load("model", own_llama, generation=greedy)
-    third = loaded.load("judge", own_llama)
+    second = loaded.load("model", name, generation=greedy)
+    third = loaded.load("judge", name)
     prompts = ["he is", "she is a doctor"]
     assert second.network is third.network
-    assert second.generate(prompts) == load(own_llama, generation=greedy).generate(prompts)
-    assert third.generate(prompts, seed=3) == load(own_llama).generate(prompts, seed=3)
-    assert second.describe() == load(own_llama, generation=greedy).describe()
+    assert second.generate(prompts) == load(name, generation=greedy).generate(prompts)
+    assert third.generate(prompts, seed=3) == load(name).generate(prompts, seed=3)
+    assert second.describe() == load(name, generation=greedy).describe()
     assert third.describe() == first.describe()
     assert (first.tally.asked, second.tally.asked) == (0, third.tally.asked)
 
 
-def test_other_weights_are_loaded(own_llama, loads):
+def test_other_weights_are_loaded(model, loads):
     loaded = Loaded()
     for dtype in ("float32", "bfloat16", None, None):
-        loaded.load("model", own_llama, dtype=dtype)
+        loaded.load("model", str(model), dtype=dtype)
     assert len(loads) == 3
-    config_file = Path(own_llama, "config.json")
-    config_file.write_text(f"{config_file.read_text()} ")
-    loaded.load("model", own_llama)
+    amend(model / "config.json", another="entry")
+    loaded.load("model", str(model))
     assert len(loads) == 4
 
 
-def test_a_loaded_model_can_be_evaluated(own_folder, own_llama, loads, refusal):
-    model = load(own_llama, dtype="float32", generation={"temperature": 0})
-    given = {"categories": ["gender"], "limit": 1}
+def test_a_loaded_model_can_be_evaluated(own_folder, model, loads, refusal):
+    name, given = str(model), {"categories": ["gender"], "limit": 1, "partial": True}
+    scorer = load(name, dtype="float32", generation={"temperature": 0})
     for benchmark in ("cbbq", "mcbe"):
-        done = run.evaluate(benchmark, model, **given, partial=True)
-        assert done.metadata["asked"]["model"] == own_llama
+        done = run.evaluate(benchmark, scorer, **given)
+        assert done.metadata["asked"]["model"] == name
         assert done.metadata["asked"]["generation"] == {"temperature": 0}
-    assert loads == [own_llama]
-    named = run.evaluate("mcbe", own_llama, temperature=0, dtype="float32", **given, partial=True)
-    assert named.folder == done.folder
-    message = refusal(run.evaluate, "cbbq", type(model).__new__(type(model)))
+    assert loads == [name]
+    again = run.evaluate("mcbe", name, temperature=0, dtype="float32", **given)
+    assert again.folder == done.folder
+    message = refusal(run.evaluate, "cbbq", type(scorer).__new__(type(scorer)))
     assert "Causal: was not loaded by bench.load" in message
 
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def weights(tmp_path, monkeypatch):
-    """A file of three parts."""
+@pytest.mark.parametrize(
+    ("size", "changed", "expected"),
+    [
+        (5, 0, "sha256:84c3ddf9201a50fc"),
+        (4 * MIB + 12_345, 0, "sha256-parts:0bef550ca4ceb82e"),
+        (4 * MIB + 12_345, MIB, "sha256-parts:e62e702351e9ece0"),
+        (4 * MIB + 12_345, 2 * MIB - 1, "sha256-parts:3b0e90b66be87e2f"),
+        (4 * MIB + 12_345, 2 * MIB, "sha256-parts:13612ffcc8a7152e"),
+        (4 * MIB + 12_345, 4 * MIB + 12_344, "sha256-parts:48c380da6376cd19"),
+    ],
+)
+def test_a_fingerprint_depends_on_every_byte_and_stays_the_same_over_versions(
+    tmp_path, monkeypatch, size, changed, expected
+):
     monkeypatch.setattr(hub, "PART_BYTES", 2 * MIB)
-    path = tmp_path / "weights.safetensors"
-    path.write_bytes(np.random.default_rng(0).bytes(2 * hub.PART_BYTES + 12_345))
-    return path
+    content, path = bytearray(size), tmp_path / "weights.safetensors"
+    content[changed] = 1
+    path.write_bytes(content)
+    assert hub.fingerprint(path) == expected
+    content[changed] = 2
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))  # of a clock that ticks between two changes
+    assert hub.fingerprint(path) != expected
 
 
-def test_every_byte_of_a_file_counts(weights):
-    known = {hub.fingerprint(weights)}
-    for time, place in enumerate((0, MIB, 2 * MIB - 1, 2 * MIB, 4 * MIB + 12_344), start=1):
-        content = bytearray(weights.read_bytes())
-        content[place] ^= 1
-        weights.write_bytes(content)
-        os.utime(weights, ns=(time, time))  # of a clock that ticks between two changes
-        known.add(hub.fingerprint(weights))
-    assert len(known) == 6
+class Plant:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
 
 
-def test_the_fingerprint_of_a_file_stays_the_same_over_versions(weights):
-    content = weights.read_bytes()
-    parts = [content[start : start + 2 * MIB] for start in range(0, len(content), 2 * MIB)]
-    large = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
-    total = hashlib.sha256(f"weights.safetensors:{len(content)}".encode() + large).hexdigest()
-    assert hub.fingerprint(weights) == f"sha256-parts:{total[:16]}"
-    weights.write_bytes(b"small")
-    total = hashlib.sha256(b"weights.safetensors:5small").hexdigest()
-    assert hub.fingerprint(weights) == f"sha256:{total[:16]}"
-
-
-@pytest.fixture
-def model(tmp_path, llama):
-    """A folder to spoil, beside which `ran` is made by a planted pickle that is loaded."""
-    return Path(shutil.copytree(llama, tmp_path / "model"))
-
-
-def plant(model, name):
-    """Write a pickle that torch would load by running its code; that it works is tried first."""
-    ran, tried = model.with_name("ran"), model.with_name("tried.bin")
+def plant(path, ran):
+    """Write a pickle that torch would load by running its code, and try that it works."""
+    tried = ran.with_name("tried.bin")
     torch.save({"model.embed_tokens.weight": Plant(ran)}, tried)
     torch.load(tried, weights_only=False)
     ran.unlink()
-    tried.rename(model / name)
+    tried.rename(path)
 
 
-SHARD, INDEX = "pytorch_model-00001-of-00002.bin", "model.safetensors.index.json"
+INDEX = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": "weights.bin"}}
 
 
 @pytest.mark.parametrize(
-    ("name", "naming", "says"),
+    ("name", "beside", "says"),
     [
-        ("pytorch_model.bin", "", "pickled (pytorch_model.bin)"),
-        (SHARD, "pytorch_model.bin.index.json", f"pickled ({SHARD})"),
-        ("weights.bin", INDEX, "pickled (weights.bin)"),
-        ("model.safetensors", "", "cannot be loaded as a model"),
-        ("adapter_model.bin", "adapter_config.json", "is an adapter (adapter_config"),
+        ("pytorch_model.bin", {}, "pickled (pytorch_model.bin)"),
+        ("weights.bin", {"pytorch_model.bin.index.json": INDEX}, "pickled (weights.bin)"),
+        ("weights.bin", {"model.safetensors.index.json": INDEX}, "pickled (weights.bin)"),
+        ("model.safetensors", {}, "cannot be loaded as a model"),
+        ("adapter_model.bin", {"adapter_config.json": {}}, "pickled (adapter_model.bin)"),
     ],
 )
-def test_a_pickle_is_refused_and_never_loaded(model, refusal, name, naming, says):
-    plant(model, "training_args.bin")
-    load(str(model))  # beside safetensors it is not looked at
-    (model / "training_args.bin").unlink()
-    if "adapter" not in name:
-        (model / "model.safetensors").unlink()
-    plant(model, name)
-    if naming:
-        weights = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": name}}
-        adapter = {"base_model_name_or_path": str(model), "peft_type": "LORA"}
-        (model / naming).write_text(json.dumps(adapter if "adapter" in name else weights))
-    for call in (load, lambda name: train.load(name, 0)):
-        message = refusal(call, str(model))
-        assert message.startswith(f"{model}: ")
-        assert says in message
-    plant(model, "x.pt")
+@pytest.mark.parametrize("call", [load, lambda name: train.load(name, 0)])
+def test_a_pickle_is_refused_and_never_loaded(model, refusal, name, beside, says, call):
+    ran = model.with_name("ran")
+    (model / "model.safetensors").unlink()
+    plant(model / name, ran)
+    for file, content in beside.items():
+        (model / file).write_text(json.dumps(content))
+    message = refusal(call, str(model))
+    assert message.startswith(f"{model}: ")
+    assert says in message
+    assert not ran.exists()
+
+
+def test_a_pickle_beside_safetensors_is_not_looked_at_and_a_file_of_its_own_refused(model, refusal):
+    ran = model.with_name("ran")
+    plant(model / "training_args.bin", ran)
+    load(str(model))
+    plant(model / "x.pt", ran)
     assert "pickled (x.pt)" in refusal(load, str(model / "x.pt"))
-    assert not model.with_name("ran").exists()
+    plant(model / "adapter_model.bin", ran)
+    (model / "adapter_config.json").write_text("{}")
+    assert "is an adapter (adapter_config" in refusal(load, str(model))
+    assert not ran.exists()
 
 
-TEMPLATES = [
-    "{{ ().__class__.__base__.__subclasses__() }}",
-    "{{ lipsum.__globals__['os'].system('touch RAN') }}",
-    "{% include '/etc/passwd' %}",
-    "{% for i in range(1000000000) %}x{% endfor %}",
-    "{{ raise_exception('ask me nothing') }}",
-]
-
-
-@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ ().__class__.__base__.__subclasses__() }}",
+        "{{ lipsum.__globals__['os'].system('touch RAN') }}",
+        "{% include '/etc/passwd' %}",
+        "{% for i in range(1000000000) %}x{% endfor %}",
+        "{{ raise_exception('ask me nothing') }}",
+    ],
+)
 @pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json"])
 def test_a_hostile_chat_template_is_refused_and_runs_nothing(model, refusal, template, place):
-    template = template.replace("RAN", str(model.with_name("ran")))
+    ran = model.with_name("ran")
+    template = template.replace("RAN", str(ran))
     if place.endswith(".json"):
-        template = json.dumps(json.loads((model / place).read_text()) | {"chat_template": template})
-    (model / place).write_text(template)
+        amend(model / place, chat_template=template)
+    else:
+        (model / place).write_text(template)
     scorer = load(str(model))
     message = refusal(scorer.generate, ["she"], max_new_tokens=2)
     assert message.startswith(f"{model}: its chat template cannot be used (")
-    assert not model.with_name("ran").exists()
+    assert not ran.exists()

@@ -12,42 +12,22 @@ from bench.scorers import load
 from bench.scorers.local import logprobs
 from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
-from tests.helpers.checkpoints import GROUPED, LIMITED, SHAPE, characters, merging, save
+from tests.helpers.cases import json_lines
+from tests.helpers.checkpoints import SHAPE, characters, merging, reference, save
 
 VOCABULARY = 61
-CAPPED = {"head_dim": 8, "final_logit_softcapping": 3.0}
-OPT = {"word_embed_proj_dim": 32, "ffn_dim": 64}
-TIED = {"num_key_value_heads": 1, "tie_word_embeddings": True}
-# Architecture and shape; whether it can be computed by blocks, and by trees at all; and whether its
-# logits are the product of the last hidden state and the output matrix.
-MODELS = {
-    "llama": ("Llama", GROUPED, True, True, True),
-    "qwen2, tied": ("Qwen2", TIED, True, True, True),
-    "phi, bias in the head": ("Phi", {}, True, True, True),
-    "gpt2": ("GPT2", {"n_positions": 512}, True, True, True),
-    "opt, positions offset": ("OPT", OPT, True, True, True),
-    "mistral, a wide window": ("Mistral", {**GROUPED, "sliding_window": 400}, True, True, True),
-    "mistral, a narrow window": ("Mistral", {**GROUPED, "sliding_window": 35}, True, True, True),
-    "gemma2, attention and logits capped": ("Gemma2", CAPPED, False, True, False),
-    "cohere, logits scaled": ("Cohere", {"logit_scale": 4.0}, True, True, False),
-    "bloom, no positions": ("Bloom", {"n_layer": 2, "n_head": 4}, False, False, True),
-    "mamba, no attention": ("Mamba", {"state_size": 4}, False, False, True),
-    "gpt neo, a narrow window": (*LIMITED["gpt neo, a narrow window"], False, False, True),
-    "llama 4, narrow chunks": (*LIMITED["llama 4, narrow chunks"], True, True, False),
-    "gpt-oss, a narrow window": (*LIMITED["gpt-oss, a narrow window"], False, True, True),
-    "modernbert, narrow attention": (*LIMITED["modernbert, narrow attention"], True, True, False),
-    "phi 3, long positions": (*LIMITED["phi 3, long positions"], True, True, True),
-    "rwkv, no attention": (*LIMITED["rwkv, no attention"], False, False, True),
-}
+# Whether an architecture can be computed by blocks, and by trees at all; whether its logits are the
+# product of the last hidden state and the output matrix; and whether beginnings of prompts are
+# shared for its replies (empty if replies need no test).
+MODELS = {row["name"]: row for row in json_lines(__file__, "causal.jsonl")}
 
 
 def network(name):
-    kind, shape, *_ = MODELS[name]
-    kind = getattr(transformers, "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM")
+    kind = getattr(transformers, MODELS[name]["network"])
     torch.manual_seed(3)
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = kind.config_class(vocab_size=VOCABULARY, **{**SHAPE, **special, **shape})
-    built = kind(config).eval()
+    shape = SHAPE | special | MODELS[name]["shape"]
+    built = kind(kind.config_class(vocab_size=VOCABULARY, **shape)).eval()
     with torch.no_grad():  # some configurations have no range of the initial weights
         for weight in built.parameters():
             if weight.dim() >= 2 and weight.std() < 0.15:
@@ -63,28 +43,18 @@ def texts():
     return [*branches, branches[4], trunk[:1], trunk, rng.choices(tokens, k=50)]
 
 
-def reference(model, ids):
-    """Log-probability of each token after the first, from full logits in float64."""
-    if len(ids) < 2:
-        return np.empty(0)
-    with torch.no_grad():
-        logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return np.array([float(logits[i, token]) for i, token in enumerate(ids[1:])])
-
-
-def rows(sequences):
-    return [Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in sequences]
-
-
 def reader(model, tree_tokens=64):
     where = replace(placement("cpu", None, None), tree_tokens=tree_tokens)
     return LogprobReader(model, where, 0)
 
 
+def read(tested, sequences):
+    return tested.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in sequences])
+
+
 def check(tested, sequences):
-    expected = [reference(tested.network, ids) for ids in sequences]
-    for values, row in zip(expected, tested.read(rows(sequences)), strict=True):
-        np.testing.assert_allclose(row, values, atol=2e-5)
+    for values, ids in zip(read(tested, sequences), sequences, strict=True):
+        np.testing.assert_allclose(values, reference(tested.network, ids), atol=2e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -94,22 +64,21 @@ def test_every_architecture_gives_the_reference(name, monkeypatch):
     before = model.config._attn_implementation
     tested = reader(model)
     monkeypatch.setattr("bench.scorers.local.prefix_tree.BLOCK", 5)
-    assert (tested._by_block, tested._trees, tested._separable) == MODELS[name][2:]
+    can = [tested._by_block, tested._trees, tested._separable]
+    assert can == [MODELS[name][column] for column in ("by_block", "trees", "separable")]
     check(tested, texts())
     different = len({tuple(ids[:k]) for ids in texts() for k in range(1, len(ids) + 1)})
     assert tested.tally.asked == sum(len(ids) for ids in texts() if len(ids) > 1)
-    by_tree = MODELS[name][3] and "narrow" not in name
-    assert (tested.tally.computed == different) is by_tree
+    assert (tested.tally.computed == different) is (tested._trees and "narrow" not in name)
     for size in (7, 1000):
         check(reader(model, size), [ids[:30] for ids in texts()])
     assert model.config._attn_implementation == before
 
 
 @pytest.mark.parametrize(("tree", "limit"), [(True, 20), (False, 100)])
-def test_what_does_not_fit_into_memory_is_halved_for_good(monkeypatch, tree, limit):
+def test_a_batch_that_does_not_fit_into_memory_is_halved_for_good(monkeypatch, tree, limit):
     tested = reader(network("qwen2, tied"), 64)
     tested._trees, tested._batch_tokens = tree, 400
-    read = tested.read(rows(texts()))
     body, sizes = tested.network.base_model, []
     forward = body.forward
 
@@ -119,9 +88,10 @@ def test_what_does_not_fit_into_memory_is_halved_for_good(monkeypatch, tree, lim
             raise torch.OutOfMemoryError("too much")
         return forward(**options)
 
+    expected = read(tested, texts())
     monkeypatch.setattr(body, "forward", small)
-    for again, row in zip(tested.read(rows(texts())), read, strict=True):
-        np.testing.assert_allclose(again, row, atol=2e-5)
+    for values, row in zip(read(tested, texts()), expected, strict=True):
+        np.testing.assert_allclose(values, row, atol=2e-5)
     assert sum(size > limit for size in sizes) == 2, "the size that was found is kept"
 
 
@@ -132,11 +102,17 @@ OF_BYTES = merging(("t", "h"))
 
 @pytest.mark.parametrize(
     ("coder", "first"),
-    [(characters(), "[CLS]"), (characters("[CLS] $A"), None), (OF_BYTES, "<|end|>")],
+    # A model without a token for the beginning uses its token for the end.
+    [
+        (characters(), "[CLS]"),
+        (characters("[CLS] $A"), None),
+        (characters("[SEP] [CLS] $A"), None),
+        (OF_BYTES, "<|end|>"),
+    ],
 )
 def test_likelihoods_of_texts_are_the_reference_with_and_without_bos(tmp_path, coder, first):
-    """A model without a token for the beginning uses its token for the end."""
     scorer = load(str(save(tmp_path, "LlamaForCausalLM", coder)))
+    assert scorer.describe()["adds_bos"] == (first is None)
     before = [coder.convert_tokens_to_ids(first)] if first else []
     plain, begun = (scorer.token_logprobs(TEXTS, bos=bos) for bos in (False, True))
     for text, row, with_bos in zip(TEXTS, plain, begun, strict=True):
@@ -146,14 +122,14 @@ def test_likelihoods_of_texts_are_the_reference_with_and_without_bos(tmp_path, c
         np.testing.assert_allclose(with_bos, expected[1], rtol=1e-4, atol=2e-5)
     means = [-row.mean() if len(row) else np.nan for row in plain]
     np.testing.assert_allclose(scorer.nll(TEXTS), means, rtol=1e-5)
-    assert scorer.describe()["adds_bos"] == (first is None)
     assert (scorer.nll([]).shape, scorer.choose([], ["A", "B"]).shape) == ((0,), (0, 2))
     assert scorer.generate([]) == scorer.answer([]) == []
 
 
 def test_a_distributed_model_gives_the_same_numbers(tmp_path, monkeypatch):
     """With some kilobytes of memory accelerate leaves the other parts of the model on disk."""
-    plain = load(str(save(tmp_path / "m", "LlamaForCausalLM", characters("[CLS] $A"))))
+    model = str(save(tmp_path / "m", "LlamaForCausalLM", characters("[CLS] $A")))
+    plain = load(model)
     factory = transformers.AutoModelForCausalLM
     complete = factory.from_pretrained
 
@@ -162,7 +138,7 @@ def test_a_distributed_model_gives_the_same_numbers(tmp_path, monkeypatch):
         return complete(*given, **options, **memory)
 
     monkeypatch.setattr(factory, "from_pretrained", limited)
-    spread = load(str(tmp_path / "m"), device="auto")
+    spread = load(model, device="auto")
     assert "disk" in spread.network.hf_device_map.values()
     assert spread.describe() == {**plain.describe(), "device": "auto"}
     prompts, options = ["他是医生。", "abc", "她不是"], ["A", "他是", "BC"]
@@ -185,22 +161,15 @@ class OwnWindow(transformers.LlamaForCausalLM):
 
 
 def test_a_tree_is_not_given_to_code_that_comes_with_a_checkpoint():
-    config = transformers.LlamaConfig(vocab_size=61, **SHAPE)
-    own = OwnWindow(config).eval()
-    tested = LogprobReader(own, placement("cpu", None, None), 0)
-    trunk = list(range(3, 23))
-    sequences = [[*trunk, k, k + 1] for k in range(3, 40)]
-    for values, ids in zip(tested.read(rows(sequences)), sequences, strict=True):
-        np.testing.assert_allclose(values, reference(own, ids), atol=1e-4)
+    own = OwnWindow(transformers.LlamaConfig(vocab_size=VOCABULARY, **SHAPE)).eval()
+    check(reader(own), [[*range(3, 23), k, k + 1] for k in range(3, 40)])
 
 
 @pytest.mark.parametrize("kind", ["LlamaForCausalLM", "BertForMaskedLM"])
 def test_a_pad_token_without_an_embedding_is_no_obstacle(tmp_path, kind):
     coder = characters("[CLS] $A [SEP]")
-    config = getattr(transformers, f"{kind.partition('For')[0]}Config")
-    built = getattr(transformers, kind)(config(vocab_size=len(coder), **SHAPE)).eval()
+    save(tmp_path, kind, coder)
     coder.add_special_tokens({"pad_token": "[PAD]"})
-    built.save_pretrained(tmp_path)
     coder.save_pretrained(tmp_path)
     scorer = load(str(tmp_path))
     group = ["the doctor is here", "a", "who is it?"]

@@ -7,7 +7,6 @@ import pytest
 from bench import tasks
 from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.mcbe.items import WITHOUT_GROUPS, Instance
-from bench.data.readers import to_toml
 from bench.tasks import prompts as prompt_sets
 from bench.tasks.request import AnswerMode
 
@@ -149,25 +148,3 @@ def test_a_reply_that_is_no_answer_to_its_request_is_not_read(task, name, reply,
 def test_the_place_of_the_context_is_the_preset_s_unless_told_otherwise(preset, order):
     assert tasks.settings("mcbe", {}, preset)["context_order"] == order
     assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
-
-
-SCALES = [(13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5)]
-CRITERIA = [{"text": "t", "maximum": maximum, "weight": weight} for maximum, weight in SCALES]
-
-
-@pytest.mark.parametrize(
-    ("criteria", "reason"),
-    [
-        ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
-        ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
-        (CRITERIA[:3], "expected a list of 4 tables"),
-    ],
-)
-def test_criteria_that_would_be_another_score_are_refused(tmp_path, refusal, criteria, reason):
-    judge = {"prompt": "{analysis}{reference}{maximum}{criterion}", "criteria": criteria}
-    analysis = {"prompt": "{word}{sentence}", "judge": judge}
-    path = tmp_path / "own.toml"
-    path.write_text(to_toml({"version": "v", "bias_analysis": analysis}), "utf-8")
-    message = refusal(asked, "ba", prompts=str(path))
-    assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
-    assert reason in message

@@ -41,23 +41,6 @@ def test_a_classifier_is_shown_the_bare_pair():
     assert (bare.key.biased, bare.key.correct) == ("entailment", "neutral")
 
 
-@pytest.mark.parametrize(
-    ("labels", "reason"),
-    [
-        ('["yes", "no", "maybe"]', "word for entailment 'yes' is unknown; allowed: entailment"),
-        ('["entailment", "neutral"]', "three words, for entailment, contradiction, neutral"),
-        ('"entailment"', "expected three words"),
-    ],
-)
-def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal, labels, reason):
-    path = tmp_path / "own.toml"
-    table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
-    path.write_text(f'version = "1"\n{table}', "utf-8")
-    message = refusal(asked, str(path))
-    assert message.startswith(f"{path}, table [en], `labels`")
-    assert reason in message
-
-
 def test_neutral_terms_are_no_task_of_data_without_them(own_folder, refusal):
     done = evaluate("nli_coal", "simulated:bias=1", out=own_folder / "a")
     assert done.metadata["asked"]["tasks"] == ["ps", "as", "ns"]

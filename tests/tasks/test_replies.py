@@ -61,16 +61,13 @@ def test_probabilities_choose_the_most_probable(reply, chosen):
     assert letter(reply, "AB") == chosen
 
 
-FULL_WIDTH = str.maketrans("0123456789.", "０１２３４５６７８９．")
-
-
 @pytest.mark.parametrize("form", HAND["forms"])
 @pytest.mark.parametrize("maximum", [5, 10, 13])
 def test_every_number_of_a_scale_is_read_back_in_every_form(form, maximum):
-    numbers = {}
+    full_width, numbers = str.maketrans("0123456789.", "０１２３４５６７８９．"), {}
     for tenth in range(10 * maximum + 1):
         for text in (f"{tenth / 10:g}", f"{tenth / 10}"):
-            numbers[text] = numbers[text.translate(FULL_WIDTH)] = tenth / 10
+            numbers[text] = numbers[text.translate(full_width)] = tenth / 10
     replies = {text: form.format(text, maximum=maximum) for text in numbers}
     assert {text: rating(reply, maximum) for text, reply in replies.items()} == numbers
 

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain
 from typing import Any
@@ -23,10 +23,10 @@ from bench.scorers.base import (
     option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
-from bench.scorers.local.checkpoint import LocalModel
+from bench.scorers.local.checkpoint import LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.spelling import spell
+from bench.scorers.local.spelling import Spelled, option_logprobs, spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -36,8 +36,8 @@ class Causal(LocalModel):
     request_types = ("nll", "choose", "generate")
     answer_modes = ("text", "letters", "options")
 
-    def __init__(self, *parts: Any, generation: Generation) -> None:
-        super().__init__(*parts)
+    def __init__(self, pretrained: Pretrained, generation: Generation) -> None:
+        super().__init__(pretrained)
         network, tokenizer = self.network, self.tokenizer
         self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
@@ -129,33 +129,30 @@ class Causal(LocalModel):
         # We do not need the prediction after the last token of an option.
         longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
-        # Options that differ only in their last token share a row.
-        answer_modes: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for item in chain(*spelled):
-            for ids in chain(*item.options):
-                row = _row(item.before, ids)
-                answer_modes.setdefault(row.ids, {}).update(dict.fromkeys(row.answer_modes))
-        rows = [Row(ids, tuple(unique)) for ids, unique in answer_modes.items()]
-        values = {
-            (row.ids, read): value
-            for row, row_values in zip(rows, self._reader.read(rows), strict=True)
-            for read, value in zip(row.answer_modes, row_values, strict=True)
-        }
-
-        def logprob(before: tuple[int, ...], spellings: Sequence[tuple[int, ...]]) -> float:
-            rows = [_row(before, ids) for ids in spellings]
-            sums = [sum(values[row.ids, read] for read in row.answer_modes) for row in rows]
-            with np.errstate(invalid="ignore"):  # NaN stays NaN
-                return float(np.logaddexp.reduce(sums))
-
+        sums = iter(self._sums(chain(*spelled)))
         return [
-            option_matrix(
-                [[logprob(item.before, ids) for ids in item.options] for item in part],
-                prompts,
-                options,
-            )
+            option_matrix(option_logprobs(part, sums), prompts, options)
             for part, options in zip(spelled, groups, strict=True)
         ]
+
+    def _sums(self, items: Iterable[Spelled]) -> list[float]:
+        """Return the sum of the log-probabilities of each spelling's tokens."""
+        # Spellings that differ only in their last token share a row.
+        targets: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
+        spellings = []
+        for item in items:
+            for option in chain(*item.options):
+                text = (*item.before, *option[:-1])
+                reads = list(enumerate(option, len(item.before) - 1))
+                targets.setdefault(text, {}).update(dict.fromkeys(reads))
+                spellings.append((text, reads))
+        rows = [Row(text, tuple(reads)) for text, reads in targets.items()]
+        values = {
+            (row.ids, target): value
+            for row, row_values in zip(rows, self._reader.read(rows), strict=True)
+            for target, value in zip(row.targets, row_values, strict=True)
+        }
+        return [sum(values[text, target] for target in reads) for text, reads in spellings]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         names = [request.options for request in requests]
@@ -199,9 +196,3 @@ class Causal(LocalModel):
         """Decode a reply without special tokens, but with the tags of its thought."""
         shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
         return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
-
-
-def _row(before: tuple[int, ...], option: tuple[int, ...]) -> Row:
-    """Return a text with an option, without the last token, and the option's tokens to read."""
-    ids = before + option
-    return Row(ids[:-1], tuple(enumerate(option, len(before) - 1)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,23 +51,29 @@ REMEDIES = {
 }
 
 
+class Pretrained(NamedTuple):
+    """A checkpoint that is loaded."""
+
+    network: Any
+    tokenizer: Any
+    where: Placement
+    identity: dict[str, Any]  # its name, its revision and so on, for `run.json`
+
+
 class LocalModel(Model):
-    """A network with its tokenizer on this machine; subclasses get the same `parts`."""
+    """A network with its tokenizer on this machine."""
 
     kind: str
     # The reason for batches of one text, for `run.json`.
     batches = ""
 
-    def __init__(
-        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
-    ) -> None:
-        self.network, self.tokenizer = network, tokenizer
-        self.where, self.identity = where, identity
-        self.id = str(identity["id"])  # for messages
+    def __init__(self, pretrained: Pretrained) -> None:
+        self.network, self.tokenizer, self.where, self.identity = pretrained
+        self.id = str(self.identity["id"])  # for messages
         self.tally = Tally()
-        self.tokenizer_identity = tokenizer_identity(tokenizer)
+        self.tokenizer_identity = tokenizer_identity(self.tokenizer)
         self.remedy = REMEDIES.get(
-            where.dtype, "its weights may be damaged; compare the files with the released ones"
+            self.where.dtype, "its weights may be damaged; compare the files with the released ones"
         )
 
     def describe(self) -> dict[str, Any]:

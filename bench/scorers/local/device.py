@@ -91,11 +91,8 @@ def batch_size(lengths: Sequence[int], budget: int) -> int:
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Group positions, longest first, so that a batch stays within `budget` tokens."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        if batch and lengths[batch[0]] * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    while order:
+        size = batch_size([lengths[i] for i in order], budget)
+        yield order[:size]
+        order = order[size:]

@@ -13,10 +13,10 @@ import torch
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Options, each, option_matrix
-from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
+from bench.scorers.local.checkpoint import LocalModel, Pretrained, n_trailing_special_tokens
 from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import padded
-from bench.scorers.local.spelling import spell
+from bench.scorers.local.spelling import option_logprobs, spell
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
@@ -36,8 +36,8 @@ class Masked(LocalModel):
     # The paper gives encoders no letters to choose from.
     answer_modes = ("options", "letters")
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, pretrained: Pretrained) -> None:
+        super().__init__(pretrained)
         tokenizer = self.tokenizer
         if tokenizer.mask_token_id is None:
             raise BadInput(
@@ -81,11 +81,7 @@ class Masked(LocalModel):
                 encoded.append([*before, *ids, *self._end])
                 positions.append(list(range(len(before), len(before) + len(ids))))
         sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
-        values = [
-            [float(np.logaddexp.reduce([next(sums) for _ in option])) for option in item.options]
-            for item in items
-        ]
-        return option_matrix(values, prompts, options)
+        return option_matrix(option_logprobs(items, sums), prompts, options)
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts without the special tokens at their ends."""
@@ -115,8 +111,8 @@ class Masked(LocalModel):
             self.tally.computed += ids.numel()
             with reading_at(self.network, [place for _, place in batch]):
                 logits = self.network(input_ids=ids, attention_mask=mask).logits[0].float()
-            answer_modes = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
-            rows, targets, places_out = torch.tensor(answer_modes).T
+            reads = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
+            rows, targets, places_out = torch.tensor(reads).T
             rows, targets = rows.to(logits.device), targets.to(logits.device)
             values = logits[rows, targets] - logits.logsumexp(1)[rows]
             scores[places_out.numpy()] = values.cpu().numpy()
@@ -141,8 +137,8 @@ class MultipleChoice(LocalModel):
     # The head never saw letters, but the options themselves.
     answer_modes = ("options",)
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, pretrained: Pretrained) -> None:
+        super().__init__(pretrained)
         self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
 
     @torch.inference_mode()
@@ -175,8 +171,8 @@ class Classifier(LocalModel):
     kind = "NLI classifier"
     request_types = ("classify",)
 
-    def __init__(self, *parts: Any, label_names: Sequence[str] = ()) -> None:
-        super().__init__(*parts)
+    def __init__(self, pretrained: Pretrained, label_names: Sequence[str] = ()) -> None:
+        super().__init__(pretrained)
         self.columns = label_columns(self.network.config.id2label, self.id, label_names)
         self.check_batches(self.classify, [("a", "a"), ("a, a, a.", "a")])
 

@@ -6,7 +6,7 @@ has ended, other replies take the free places, so that a long reply does not del
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ TRIAL_STEPS = 4
 
 @dataclass(slots=True)
 class Reply:
-    """An unfinished reply."""
+    """A reply, from its prompt to its end."""
 
     ids: list[int]  # of the prompt, and of the reply so far
     start: int  # tokens of the prompt
@@ -87,6 +87,7 @@ class Reply:
     seed: str  # of its random numbers; "" decodes greedily
     thinking: bool  # whether a thought is open
     answer_start: int = 0  # tokens of a closed thought, before the answer
+    over: bool = False  # whether it ended
     cut: bool = False  # whether it ended at a limit of tokens
     broken: bool = False  # whether it ended at logits that are not finite
 
@@ -110,6 +111,8 @@ class StopRule:
 
         This also notes in `reply` whether its last token opened or closed a thought.
         """
+        if not self.until and self.thought_tokens is None:
+            return False, reply.left == 0
         ids = reply.ids[reply.start :]
         # A token has one byte at least, so these contain the last tag.
         thinking = is_thinking(self.decode(ids[-LONGEST_TAG:]), reply.thinking)
@@ -118,7 +121,7 @@ class StopRule:
         reply.thinking = thinking
         enough = self.until is not None and not reply.thinking and self.until(self.decode(ids))
         if self.thought_tokens is None:
-            return enough, len(ids) >= self.answer_tokens
+            return enough, reply.left == 0
         if reply.thinking:
             return enough, len(ids) >= self.thought_tokens
         return enough, len(ids) - reply.answer_start >= self.answer_tokens
@@ -181,15 +184,16 @@ class Generator:
             batch, rest = live + waiting[:new], waiting[new:]
             try:
                 cache = self._rebuilt(cache, rows, batch) if shared else None
-                over = self._step(batch, cache, rule)
+                self._step(batch, cache, rule)
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
                     raise
                 self._tokens = max(self._tokens // 2, 1)
                 # Keep generated tokens, and compute their keys and values again.
-                live, waiting, cache, rows = [], batch + rest, None, []
+                unfinished = [reply for reply in batch if not reply.over]
+                live, waiting, cache, rows = [], unfinished + rest, None, []
                 continue
-            rows = [row for row, ended in enumerate(over) if not ended]
+            rows = [row for row, reply in enumerate(batch) if not reply.over]
             live, waiting = [batch[row] for row in rows], rest
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
         return replies
@@ -245,15 +249,16 @@ class Generator:
         tensors = [getattr(layer, name, None) for layer in layers for name in ("keys", "values")]
         return max(1.0, sum(part.nbytes for part in tensors if part is not None) / ids.numel())
 
-    def _step(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> list[bool]:
-        """Continue replies until enough have ended, or all without `cache`; return which ended."""
+    def _step(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> None:
+        """Continue replies until enough have ended, or all without `cache`."""
         ids, mask = padded(
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
         eos = self.network.generation_config.eos_token_id
         ends = torch.tensor(eos, dtype=torch.long, device=self.where.device)
         finite = FiniteLogits(len(batch), self.where.device)
-        ending = Ending(batch, ends, rule, REBUILD_SHARE if cache else 1, finite, self.stop)
+        share = REBUILD_SHARE if cache else 1
+        ending = Ending(batch, set(eos), rule, share, finite, self.stop)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
         processors = LogitsProcessorList([finite])
         if self._penalties:
@@ -276,14 +281,6 @@ class Generator:
             pad_token_id=self.reader.padding,
         )[:, width:]
         self.reader.tally.computed += out.numel() + (0 if cache else ids.numel())
-        lengths = torch.where(ending.over, ending.ended, ending.steps).tolist()
-        for k, (reply, row, length) in enumerate(zip(batch, out.tolist(), lengths, strict=True)):
-            reply.ids += row[:length]
-            reply.left -= length
-            reply.thinking = ending.replies[k].thinking
-            reply.answer_start = ending.replies[k].answer_start
-            reply.cut, reply.broken = bool(ending.cut[k]), bool(ending.broken[k])
-        return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
         """Return keys and values of all but the last tokens; `before` has those in `rows`."""
@@ -342,50 +339,37 @@ class WithoutPadding(LogitsProcessor):
 
 
 class Ending(StoppingCriteria):
-    """Ends replies at a token of `ends`, by `stop`, at their limit, by `rule`, or if not finite.
+    """Continues replies, and ends them at a token of `ends`, by `stop` or `rule`, or if not finite.
 
-    This ends the batch when a `share` of its replies is `over`. `cut` marks replies at a limit,
-    `broken` replies with logits that are not finite.
+    This ends the batch when a `share` of its replies is over.
     """
 
     def __init__(
         self,
         batch: Sequence[Reply],
-        ends: torch.Tensor,
+        ends: set[int],
         rule: StopRule,
         share: float,
         finite: FiniteLogits,
         stop: StoppingCriteria | None,
     ) -> None:
-        self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
+        self.batch, self.ends, self.rule, self.share = batch, ends, rule, share
         self.finite, self.stop = finite, stop
-        # Copies, because a batch begins again when memory runs out.
-        self.replies = [replace(reply, ids=list(reply.ids)) for reply in batch]
-        self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
-        self.ended = self.limits.clone()  # after how many tokens
-        self.over = torch.zeros(len(batch), dtype=torch.bool, device=ends.device)
-        self.cut, self.broken = self.over.clone(), self.over.clone()
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **options: Any) -> torch.Tensor:
-        self.steps += 1
-        last = input_ids[:, -1]
-        finished, full = torch.isin(last, self.ends), self.limits <= self.steps
-        if self.stop:
-            finished = finished | self.stop(input_ids, scores)
-        self.broken |= self.finite.broken & ~self.over
-        finished = finished | self.broken
-        if self.rule.until or self.rule.thought_tokens is not None:
-            marks = []
-            for reply, token in zip(self.replies, last.tolist(), strict=True):
-                reply.ids.append(token)
-                marks.append(self.rule.judge(reply))
-            enough, reached = torch.tensor(marks, device=last.device).T
-            finished, full = finished | enough, full | reached
-        new = (finished | full) & ~self.over
-        self.ended = torch.where(new, self.steps, self.ended)
-        self.cut |= new & ~finished
-        self.over |= new
-        return self.over | (self.over.sum() >= self.share * len(self.over))
+        none = torch.zeros(len(self.batch), dtype=torch.bool)
+        stopped = self.stop(input_ids, scores) if self.stop else none
+        columns = input_ids[:, -1].tolist(), stopped.tolist(), self.finite.broken.tolist()
+        for reply, token, at_stop, broken in zip(self.batch, *columns, strict=True):
+            if reply.over:
+                continue
+            reply.ids.append(token)
+            reply.left -= 1
+            complete, full = self.rule.judge(reply)
+            finished = complete or at_stop or broken or token in self.ends
+            reply.broken, reply.cut, reply.over = broken, full and not finished, full or finished
+        over = torch.tensor([reply.over for reply in self.batch], device=input_ids.device)
+        return over | (over.sum() >= self.share * len(over))
 
 
 class SeededSampling(LogitsProcessor):

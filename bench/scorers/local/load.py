@@ -14,7 +14,12 @@ from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
-from bench.scorers.local.checkpoint import explain_load_error, quantization, tokenizer_of
+from bench.scorers.local.checkpoint import (
+    Pretrained,
+    explain_load_error,
+    quantization,
+    tokenizer_of,
+)
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
 from bench.scorers.local.hub import Location, base_of
@@ -98,12 +103,12 @@ def load(
             identity["quantized"] = quantized
         if trust_remote_code:
             identity["trust_remote_code"] = True
-        parts = (network.eval(), tokenizer, where, identity)
+        pretrained = Pretrained(network.eval(), tokenizer, where, identity)
         if kind == "causal":
-            return Causal(*parts, generation=generation)
+            return Causal(pretrained, generation=generation)
         if kind == "classifier":
-            return Classifier(*parts, label_names=label_names)
-        return Masked(*parts) if kind == "masked" else MultipleChoice(*parts)
+            return Classifier(pretrained, label_names=label_names)
+        return Masked(pretrained) if kind == "masked" else MultipleChoice(pretrained)
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way

@@ -51,10 +51,10 @@ OWN_LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Token ids, and the log-probabilities to read, each of a target after a position."""
+    """Token ids, and the tokens to predict, each after a position."""
 
     ids: tuple[int, ...]
-    answer_modes: tuple[tuple[int, int], ...]
+    targets: tuple[tuple[int, int], ...]
 
 
 # Values with their positions in the result.
@@ -93,7 +93,7 @@ class LogprobReader:
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """Return the log-probabilities of each row: float64, nats."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
-        waiting = [i for i, row in enumerate(rows) if row.answer_modes]
+        waiting = [i for i, row in enumerate(rows) if row.targets]
         lengths = [len(rows[i].ids) for i in waiting]
         self.tally.asked += sum(lengths)
         if waiting and self.can_share(lengths):
@@ -161,11 +161,11 @@ class LogprobReader:
     def _read_tree(self, tree: Tree, rows: Sequence[Row]) -> list[np.ndarray]:
         nodes = np.concatenate(
             [
-                path[[position for position, _ in row.answer_modes]]
+                path[[position for position, _ in row.targets]]
                 for path, row in zip(tree.paths, rows, strict=True)
             ]
         )
-        targets = np.array([target for row in rows for _, target in row.answer_modes])
+        targets = np.array([target for row in rows for _, target in row.targets])
         order = np.argsort(nodes, kind="stable")
         wanted = np.unique(nodes)
         parts: Parts = []
@@ -251,8 +251,8 @@ class LogprobReader:
     def _read_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)
         self.tally.computed += ids.numel()
-        line = np.repeat(np.arange(len(rows)), [len(row.answer_modes) for row in rows])
-        position, targets = np.array([read for row in rows for read in row.answer_modes]).T
+        line = np.repeat(np.arange(len(rows)), [len(row.targets) for row in rows])
+        position, targets = np.array([target for row in rows for target in row.targets]).T
         places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
         states = self._states(input_ids=ids, attention_mask=mask)[tuple(map(self._send, places))]
         parts: Parts = []
@@ -395,7 +395,7 @@ def _split(parts: Parts, rows: Sequence[Row]) -> list[np.ndarray]:
     places = np.concatenate([part for part, _ in parts])
     values = np.empty(len(places))
     values[places] = torch.cat([part for _, part in parts]).double().cpu().numpy()
-    return np.split(values, np.cumsum([len(row.answer_modes) for row in rows])[:-1])
+    return np.split(values, np.cumsum([len(row.targets) for row in rows])[:-1])
 
 
 def padded(

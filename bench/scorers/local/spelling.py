@@ -10,9 +10,11 @@ probabilities of the spellings that are a single token.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bench.scorers.base import Unanswerable
 
@@ -53,6 +55,15 @@ def spell(
     result = [_spell(tokenizer, *pair, ids) for pair in pairs]
     Unanswerable.check(model, list(map(_problem, result, choices)))
     return result
+
+
+def option_logprobs(items: Sequence[Spelled], sums: Iterator[float]) -> list[list[float]]:
+    """Return the log of the summed probabilities of each option's spellings, the next `sums`."""
+    with np.errstate(invalid="ignore"):  # NaN stays NaN
+        return [
+            [float(np.logaddexp.reduce([next(sums) for _ in option])) for option in item.options]
+            for item in items
+        ]
 
 
 def _spellings(options: Sequence[str]) -> list[tuple[str, ...]]:
