@@ -32,11 +32,12 @@ OURS, ONE_BY_ONE, BATCH = "workbench", "one by one", 32
 # Items of a work, items that are replied to one by one, and turns.
 ITEMS, FEW, TURNS = 64, 4, 3
 # Benchmark, task, request type, and tokens of a reply if the authors generate one: a letter, McBE's
-# choice (its script allows 512), and the replies themselves.
+# choice (its script allows 512), replies of different lengths, and of one length.
 WORKS = {
     "nll": ("mcbe", "pc", "nll", 0),
     "letters": ("cbbq", "ambiguous", "choose", 8),
     "ss": ("mcbe", "ss", "choose", 16),
+    "replies": ("cbbq", "ambiguous", "generate", 96),
     "generate": ("mcbe", "sc", "generate", 16),
 }
 # The shape of Qwen2.5-0.5B but for its vocabulary.
@@ -150,7 +151,7 @@ def contestants(work, model):
             rows = model.token_logprobs([request.prompt for request in asked], bos=True)
             return np.array([row.sum() for row in rows])
         turns = [request.turns for request in asked]
-        if work == "generate":
+        if WORKS[work][2] == "generate":
             return model.generate(turns, max_new_tokens=tokens, greedy=True)
         return model.choose(turns, asked[0].options)
 
