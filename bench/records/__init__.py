@@ -144,7 +144,7 @@ def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> 
 
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
-    items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()
+    items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas(use_threads=False)
     return items
 
 
@@ -156,7 +156,7 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
         raise BadInput(
             f"{folder}: holds no records yet; start its `bench run` again to continue it"
         )
-    answers: pd.DataFrame = table.to_pandas()
+    answers: pd.DataFrame = table.to_pandas(use_threads=False)
     return answers
 
 
@@ -198,7 +198,7 @@ def reopen(folder: Path) -> pd.DataFrame:
         lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
         atomic_write(path, "".join(lines))
     names = [*KEYS, "prompt_hash", "response", "error"]
-    answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
+    answers: pd.DataFrame = _read_answers(folder, names).to_pandas(use_threads=False)
     return answers
 
 
@@ -278,6 +278,15 @@ def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, A
     write_run_json(folder, metadata)
 
 
+def parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of a Parquet file, by default all, without threads.
+
+    A process that has threads of Arrow is aborted at its end now and then (apache/arrow#34314).
+    """
+    table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+    return table if columns is None else table.select(columns)
+
+
 def _read_table(
     folder: Path,
     name: str,
@@ -291,7 +300,7 @@ def _read_table(
         # Version 0.2 noted no hashes.
         if name in noted and noted[name] != hashlib.sha256(content).hexdigest():
             raise ValueError("its content was changed")
-        return pq.read_table(pa.BufferReader(content), columns=columns, use_threads=False)
+        return parquet(content, columns)
     except (pa.ArrowException, ValueError, OSError) as error:
         reason = " ".join(str(error).split())
         remedy = "writes it anew" if name == ITEMS else "moves it aside and asks again"

@@ -6,7 +6,6 @@ The folder can be deleted: the tables are then computed again.
 """
 
 import hashlib
-import io
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -43,7 +42,7 @@ def kept(
         with suppress(OSError):
             content = path.read_bytes()
             if path.stem.endswith(_short_hash(content)):
-                return pd.read_parquet(io.BytesIO(content))
+                return records.parquet(content).to_pandas(use_threads=False)
     table = compute()
     content = table.to_parquet(index=False)
     with suppress(OSError, RunFailed):
