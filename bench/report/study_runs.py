@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import records
-from bench.config import Limits
+from bench.config import Limits, RunConfig, Where
 from bench.core import places
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
-from bench.run import Estimate, estimate, evaluate, processes
+from bench.run import Estimate, evaluate, processes
+from bench.run.costs import counted, priced
 from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
 
@@ -88,35 +89,45 @@ def cells(plan: Study) -> list[Cell]:
 def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     """Estimate the runs of a report, without writing files or asking an endpoint.
 
-    The `benchmark` of an estimate is the title of the variant. New runs with equal options and one
-    kind of model share an estimate. We skip a run that is not possible, and print the reason. If a
-    step of the study still has to make a model, we count it like a model of the Hub.
+    The `benchmark` of an estimate is the title of the variant. New runs whose options differ only
+    in prices or in the place where a model of one kind runs share their counts. We skip a run that
+    is not possible, and print the reason. If a step of the study still has to make a model, we
+    count it like a model of the Hub.
 
     Args:
         plan, out: as for `bench.report.build.make`.
     """
     folder = places.report_folder(plan.name, out)
     known: dict[str, Estimate] = {}
-    every = []
-    for cell in cells(plan):
-        model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
-        spec = Path(model.model).name if model.is_missing else model.model
-        options = plan.run_options(model, variant)
-        asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
-        key = str(own) if own.exists() else key
-        options |= {"partial": True, "out": own}
-        try:
-            if key not in known:
-                try:
-                    known[key] = estimate(variant.benchmark, spec, **options)
-                except AnotherRun as other:  # `ask` will move the other run away
-                    options["out"] = _kept(own, other.identity)
-                    known[key] = estimate(variant.benchmark, spec, **options)
-            every.append(known[key]._replace(benchmark=variant.title, model=model.label))
-        except (BadInput, RunFailed) as error:
-            say(f"not counted: {model.label} on {variant.title}: {error}")
+    every, runs = [], cells(plan)
+    with progress(len(runs), "counting", "runs") as bar:
+        for cell in runs:
+            model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
+            spec = Path(model.model).name if model.is_missing else model.model
+            options = plan.run_options(model, variant)
+            elsewhere = {"name", *Where.model_fields}
+            asked = {name: value for name, value in options.items() if name not in elsewhere}
+            key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
+            key = str(own) if own.exists() else key
+            options |= {"benchmark": variant.benchmark, "model": spec}
+            try:
+                config = RunConfig.of({**options, "out": own})
+                if key not in known:
+                    known[key] = _counted(config, own)
+                counts = known[key]._replace(benchmark=variant.title, model=model.label)
+                every.append(priced(counts, config))
+            except (BadInput, RunFailed) as error:
+                say(f"not counted: {model.label} on {variant.title}: {error}")
+            bar.update()
     return every
+
+
+def _counted(config: RunConfig, folder: Path) -> Estimate:
+    try:
+        return counted(config, partial=True)
+    except AnotherRun as other:  # `ask` will move the other run away
+        kept = config.model_copy(update={"out": _kept(folder, other.identity)})
+        return counted(kept, partial=True)
 
 
 def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:

@@ -26,8 +26,8 @@ from bench.scorers.base import Backend, Model
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Characters as wide as Chinese and Japanese ones.
-WIDE = re.compile(r"[\u2e80-\uffef]|[^\u0000-\uffff]")
+# Runs of characters as wide as Chinese and Japanese ones.
+WIDE = re.compile(r"(?:[\u2e80-\uffef]|[^\u0000-\uffff])+")
 # Least and most tokens.
 WIDE_TOKENS = (0.6, 1.2)  # per wide character
 OTHER_TOKENS = (0.2, 0.5)  # per other character
@@ -130,6 +130,11 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         '280 requests, 0 of them recorded'
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
+    return priced(counted(config, partial), config)
+
+
+def counted(config: RunConfig, partial: bool = False) -> Estimate:
+    """Count requests and tokens as `estimate` does, without costs and hours."""
     plan = Plan.make(config, run_json.in_folder(config.out))
     config = plan.config
     metadata = run_json.existing_run(plan)
@@ -162,7 +167,18 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         rows.append((request.task, role, 1, finished is None, *counts))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
-    parts = parts.round().astype(dict.fromkeys(COUNTS, int))
+    return Estimate(
+        plan.benchmark,
+        config.name or short_name(config.as_model or config.model),
+        short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
+        parts.round().astype(dict.fromkeys(COUNTS, int)),
+        [f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
+    )
+
+
+def priced(counts: Estimate, config: RunConfig) -> Estimate:
+    """Add costs and hours to counts, by the prices and the speed in `config`."""
+    parts, notes = counts.parts.copy(), list(counts.notes)
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
@@ -174,18 +190,11 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]].to_numpy()
         parts[f"cost_{bound}"] = (tokens * price).sum(axis=1) / 1e6
         parts[f"hours_{bound}"] = (tokens / speed).sum(axis=1) / 3600
-    notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     roles = parts.role[parts.tokens_in_high > 0].unique()
     for role, option in (("model", "--price"), ("judge", "--judge-price")):
         if role in roles and any(prices.values()) and not prices[role]:
             notes.append(f"costs leave out the {role}, which has no price ({option})")
-    return Estimate(
-        plan.benchmark,
-        config.name or short_name(config.as_model or config.model),
-        short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
-        parts,
-        [*notes, *([HOW] if len(roles) else [])],
-    )
+    return counts._replace(parts=parts, notes=[*notes, *([HOW] if len(roles) else [])])
 
 
 def abilities(
@@ -202,7 +211,7 @@ def abilities(
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, ...]:
     """Bound the tokens of a request that waits for a reply of at most `pending` tokens."""
-    wide = len(WIDE.findall(request.text))
+    wide = sum(map(len, WIDE.findall(request.text)))
     other = len(request.text) - wide
     low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other
     high = WIDE_TOKENS[1] * wide + OTHER_TOKENS[1] * other

@@ -109,6 +109,16 @@ def test_a_step_that_is_missing_is_named_and_its_model_counted_all_the_same(load
     assert load(("simulated:bias=0.5", model)).steps == []
 
 
+def test_each_model_of_a_study_has_its_own_price(load, tmp_path):
+    own = "temperature: 0.5, template_arguments: {a: 1}"
+    cheap = f"{{model: 'tiny:s', name: Cheap, {own}, price: [1, 1]}}"
+    plan = load(("simulated:bias=0.5", cheap), ("name: Small,", "name: Small, price: [2, 2],"))
+    estimates = study_runs.estimates(plan, tmp_path / "out")
+    costs = [[e.total.cost_low for e in estimates if e.model == m] for m in ("Cheap", "Small")]
+    assert min(costs[0]) > 0
+    assert costs[1] == pytest.approx([2 * cost for cost in costs[0]])
+
+
 def test_released_data_are_never_the_samples(load, user):
     released = ("limit: 3, cat", "data: released, cat")
     with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
