@@ -138,7 +138,10 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
     field = model.model_fields[name]
     kind, parameters = _type(field)
     if name == "system":
-        text = readers.read_text(readers.as_path(given)).strip()
+        try:
+            text = readers.read_text(readers.as_path(given)).strip()
+        except BadInput as error:
+            raise BadInput(f"--system {error}") from None
         if not text:
             raise BadInput(f"--system {given}: is empty; leave it out for no system message")
         return text

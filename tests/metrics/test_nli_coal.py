@@ -84,6 +84,20 @@ def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
         assert tuple(round(score, 3) for score in found) == (row["fn_printed"], row["coal_printed"])
 
 
+@pytest.mark.parametrize(
+    ("shares", "sizes", "message"),
+    [
+        ([[1, 0], [0, 1, 0]], [1, 1, 1], "distributions, sizes: not numbers in a regular shape"),
+        ([["a", 0, 0]] * 3, [1, 1, 1], "distributions, sizes: not numbers in a regular shape"),
+        ([[1, 0, 0]] * 2, [1, 1, 1], "distributions: [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]; expected"),
+        ([[30, 30, 40]] * 3, [1, 1, 1], "distributions: [[30.0, 30.0, 40.0], "),
+        ([[1, 0, 0]] * 3, [1, 0, 1], "sizes: [1, 0, 1]; expected three positive numbers"),
+    ],
+)
+def test_what_are_no_shares_or_sizes_is_refused(refusal, shares, sizes, message):
+    assert refusal(nli_coal.scores, shares, sizes).startswith(message)
+
+
 def test_every_measure_agrees_with_a_slow_statement():
     read = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
     read |= {E: E, "Contradiction": C, N: N, C: C}

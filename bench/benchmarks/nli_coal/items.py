@@ -68,6 +68,10 @@ TYPES = {
     ("ns", "feminine"): "neutral",
     ("ns", "masculine"): "neutral",
 }
+# No sentence of the release has 200 characters.
+MAX_SENTENCE = 10_000
+# Larger numbers fit into no column.
+MAX_ID = 10**15
 # The list of occupations of a language, with their English words first.
 OCCUPATION_LIST = "occupation-words/occup_en-{language}_v*.tsv"
 DEFINITIONAL = "their occupation means a man or a woman by itself"
@@ -109,7 +113,9 @@ class Pair:
 
 
 Sentence = Annotated[
-    str, checked(lambda text: text.strip() and "\n" not in text, "a text on one line")
+    str,
+    Field(max_length=MAX_SENTENCE),
+    checked(lambda text: text.strip() and "\n" not in text, "a text on one line"),
 ]
 
 
@@ -120,7 +126,7 @@ class Row:
     sentence1: Sentence
     sentence2: Sentence
     label: Literal["neutral"]
-    id: Annotated[int, Strict(), Field(ge=0)] = -1
+    id: Annotated[int, Strict(), Field(ge=0, lt=MAX_ID)] = -1
     occ_word: str = ""
     occ_type: Literal["", "female-stereo", "male-stereo", "neutral"] = ""
 

@@ -102,7 +102,10 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
         >>> scores(table, sizes=[100, 100, 200]).coal.__round__(3)
         0.433
     """
-    table, weights = np.array(distributions, np.float64), np.array(sizes, np.float64)
+    try:
+        table, weights = np.array(distributions, np.float64), np.array(sizes, np.float64)
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
     if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
         raise BadInput(f"sizes: {list(sizes)}; expected three positive numbers, for PS, AS, NS")
     is_share = table.shape == (3, 3) and (table >= 0).all()

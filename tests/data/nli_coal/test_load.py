@@ -102,6 +102,8 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
         (GOOD | {"sentence1": "a\nb"}, ", field `sentence1`: 'a\\nb' is not allowed; expected a"),
         (GOOD | {"sentence2": "a craftsman."}, ", field `sentence2`: expected woman or man in "),
         (GOOD | {"id": 5}, ": id 5 occurs more than once"),
+        (GOOD | {"id": 10**30}, f", field `id`: {10**30} is not allowed; it has to be less than "),
+        (GOOD | {"sentence1": "a" * 10_001}, ", field `sentence1`: 'aaa"),
     ],
 )
 def test_a_wrong_line_is_refused_with_file_and_number(tmp_path, refusal, line, error):
