@@ -91,10 +91,14 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         fingerprint.forget_report(folder)
-        _say_requests(plan, folder)
-        for cell in study_runs.cells(plan):
-            if not records.is_complete(run_folder(folder, cell)):
-                keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
+        left = [
+            cell
+            for cell in study_runs.cells(plan)
+            if not records.is_complete(run_folder(folder, cell))
+        ]
+        _say_requests(plan, folder, left)
+        for cell in left:
+            keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
             done = [cell for cell in cells if cell.state == DONE]
@@ -110,11 +114,11 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
     return Made(index, failed)
 
 
-def _say_requests(plan: Study, folder: Path) -> None:
-    """Print the requests of all runs, unless they are complete since the study was last changed."""
-    index, cells = folder / "index.html", study_runs.cells(plan)
+def _say_requests(plan: Study, folder: Path, left: Sequence[Cell]) -> None:
+    """Print the requests of all runs, unless none is `left` since the study was last changed."""
+    index = folder / "index.html"
     is_old = index.exists() and index.stat().st_mtime >= plan.path.stat().st_mtime
-    if is_old and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
+    if is_old and not left:
         return
     if estimates := study_runs.estimates(plan, folder):
         say(f"in all: {summed(estimates)}")

@@ -99,14 +99,13 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     """
     folder = places.report_folder(plan.name, out)
     known: dict[str, Estimate] = {}
-    every, runs = [], cells(plan)
+    every, runs, not_counted = [], cells(plan), {"name", *Where.model_fields}
     with progress(len(runs), "counting", "runs") as bar:
         for cell in runs:
             model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
             spec = Path(model.model).name if model.is_missing else model.model
             options = plan.run_options(model, variant)
-            elsewhere = {"name", *Where.model_fields}
-            asked = {name: value for name, value in options.items() if name not in elsewhere}
+            asked = {name: value for name, value in options.items() if name not in not_counted}
             key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
             key = str(own) if own.exists() else key
             options |= {"benchmark": variant.benchmark, "model": spec}
