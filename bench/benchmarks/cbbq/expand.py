@@ -12,7 +12,7 @@ from bench.benchmarks.cbbq import METADATA
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.items import KEPT
 from bench.benchmarks.cbbq.labels import target_slot
-from bench.benchmarks.cbbq.templates import CONDITIONS, INSTANCE_COLUMNS
+from bench.benchmarks.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS
 from bench.benchmarks.cbbq.templates import expand as fillings
 from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_path, atomic_write
@@ -41,6 +41,8 @@ def expand(
     """
     if formats not in FORMATS:
         raise BadInput(expected(formats, FORMATS, "format"))
+    if expansion not in EXPANSIONS:
+        raise BadInput(expected(expansion, EXPANSIONS, "expansion"))
     parts = {
         f"{category}/{condition}/{condition}": cbbq.read_templates(
             paths, category, condition, expansion

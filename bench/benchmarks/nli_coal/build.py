@@ -196,9 +196,11 @@ def _frames(
 ) -> dict[Occupation, range]:
     """Number each word's frames, from 0."""
     step = 1 if pack.design == "window" else 0
-    known = [*pack.frames, ""].index("", start) if start <= len(pack.frames) else start
+    known = [*pack.frames, ""].index("", start) if 0 <= start <= len(pack.frames) else start
     if number is None:
         number = WINDOW if step else known - start
+    if number < 1 or start < 0:
+        raise BadInput(f"frames from {start + 1}, {number} for each word: has to be 1 at least")
     needed = start + number + step * (len(words) - 1)
     if known < needed:
         raise BadInput(

@@ -46,6 +46,11 @@ def test_the_expanded_files_are_the_released_ones_to_the_byte(bench, shared, tmp
     assert "40 of 40 files equal the release" in (out / "dataset.toml").read_text("utf-8")
 
 
+def test_an_unknown_expansion_is_refused(refusal, tmp_path):
+    source = data.find("cbbq", "samples")
+    assert "expansion 'strictt' is unknown" in refusal(expand, source, tmp_path, "both", "strictt")
+
+
 def small(root):
     """Templates with a cell that CSV has to quote, and names that are swapped."""
     odd = {"NAME1": "[甲]", "source": '一,"二"\n三'}

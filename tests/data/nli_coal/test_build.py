@@ -107,6 +107,8 @@ def test_built_sets_are_read_and_extracted_again(tmp_path):
 def test_sets_that_cannot_be_built_or_extracted_are_refused(tmp_path, refusal):
     message = refusal(build_eval, replace(SMALL, frames_per_word=3))
     assert message.startswith("small: 3 words with 3 frames each (window) need lines 1 to 5 of fr")
+    message = refusal(build_eval, replace(SMALL, frames_per_word=0))
+    assert message == "frames from 1, 0 for each word: has to be 1 at least"
     assert "rate 1.1: has to be from 0 to 1" in refusal(build_controlled, SMALL, 1.1)
     message = refusal(build, [SMALL], tmp_path / "out", rates=[1], rows=25)
     assert message.endswith("so it cannot have 25; give a multiple, such as 24")
