@@ -79,13 +79,16 @@ def style() -> None:
     families = fonts()
     mpl.rcParams.update(
         {
-            # Only families that stand here by name help one another out.
-            "font.family": [*families, "sans-serif"],
+            # Each family has characters that the ones before lack; the first is `LATIN_FONT`.
+            "font.family": ["sans-serif", *families[1:]],
             "font.sans-serif": families,
             "figure.dpi": DPI,
             "savefig.dpi": DPI,
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
+            # A fixed height: matplotlib would measure all ticks for each title. Above ticks at the
+            # top, set a title with `pad`.
+            "axes.titley": 1.0,
             "axes.titleweight": "bold",
             "axes.titlesize": "small",
             "text.color": INK,
