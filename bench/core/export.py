@@ -143,6 +143,10 @@ def _lay_out(fig: "Figure") -> "Bbox | None":
     # Any other value keeps an engine, and savefig then draws each file twice.
     with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         fig.set_layout_engine(None)
-    if mpl.rcParams["savefig.bbox"] != "tight":
-        return None
-    return fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    box = fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    # We fix the labels of axes: to place them, matplotlib would measure all ticks in each file.
+    for ax in fig.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            place = axis.label.get_transform().transform(axis.label.get_position())
+            axis.set_label_coords(*ax.transAxes.inverted().transform(place))
+    return box if mpl.rcParams["savefig.bbox"] == "tight" else None
