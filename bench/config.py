@@ -403,9 +403,7 @@ class TrainOptions(Options):
     """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
     classifier, which is trained further."""
 
-    files: Sequence[str | Path]
-    """Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a
-    bias-controlled set."""
+    files: Sequence[str | Path]  # `bench.cli.make.train` describes it
 
     out: str | Path = option(..., metavar="DIR")
     """Folder of the trained model."""

@@ -7,7 +7,7 @@ of names are comma-separated; files and NAME=VALUE are repeated options.
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -15,7 +15,17 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config import Generation, Limits, Options, RunConfig, Where, group_of, of_command
+from bench.config import (
+    BuildOptions,
+    Generation,
+    Limits,
+    Options,
+    RunConfig,
+    TrainOptions,
+    Where,
+    group_of,
+    of_command,
+)
 from bench.core.errors import BadInput
 from bench.data import readers
 
@@ -25,45 +35,27 @@ HEADINGS: Mapping[type[Options], str] = {
     Limits: "Endpoints",
     Generation: "Generation",
 }
-# Formats of findings, and of scores and estimates.
-CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
-Format = StrEnum("Format", ["table", "csv", "json", "latex"])
 # Options that decide the requests of a batch.
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
 OF_REQUESTS -= {"model", "judge", "name", "revision", "base", "label_names"}
-# Options that choose the questions of a benchmark.
-OF_QUESTIONS = {"limit", "categories", "data", "settings", "prompts"}
+# Models of the options of commands, and the names of these options.
+OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
+    "run": (RunConfig, RunConfig.described()),
+    "requests": (RunConfig, OF_REQUESTS),
+    "export": (RunConfig, ("limit", "categories", "data", "settings", "prompts")),
+    "data": (RunConfig, ("data", "settings")),
+    "expand": (RunConfig, ("data",)),
+    "build": (BuildOptions, BuildOptions.described()),
+    "train": (TrainOptions, TrainOptions.described()),
+}
 
 
-def examples(*calls: str) -> str:
-    """Return the end of a help text: calls of `bench`."""
-    return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
-
-
-def argument(metavar: str, help: str, default: Any = ...) -> Any:
-    """Describe an argument; by default it is required."""
-    return typer.Argument(default, metavar=metavar, help=help)
-
-
-def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
-    """Describe an option; with the default `...` it is required."""
-    return typer.Option(default, *filter(None, [flag]), metavar=metavar, help=help)
-
-
-def switch(flag: str, help: str) -> Any:
-    """Describe an option without a value."""
-    return typer.Option(False, flag, metavar="", help=help, show_default=False)
-
-
-def with_options(
-    command: Callable[..., None], model: type[Options], names: Collection[str] = ()
-) -> Callable[..., None]:
-    """Give a command the options of a model in place of its `**values`.
-
-    Args:
-        names: only these options; default: all options that the command does not declare itself.
-    """
-    *own, _values = inspect.signature(command).parameters.values()
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its model in place of `**options`."""
+    if command.__name__ not in OF_COMMANDS:
+        return command
+    model, names = OF_COMMANDS[command.__name__]
+    *own, _options = inspect.signature(command).parameters.values()
     declared = {parameter.name for parameter in own}
     headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
     if model is not RunConfig:
@@ -71,13 +63,18 @@ def with_options(
     parameters = [
         _parameter(name, model.flag(name), field, headings.get(name))
         for name, field in model.described().items()
-        if name not in declared and (not names or name in names)
+        if name in names and name not in declared
     ]
     # Arguments come first, and options with a heading last.
     listed = sorted([*parameters, *own], key=lambda one: (one.kind, one.name in headings))
-    command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
-    return command
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        command(**read_options(model, given) | {name: given[name] for name in declared})
+
+    call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    return call
 
 
 def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
