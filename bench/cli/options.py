@@ -1,14 +1,11 @@
 """Make the options of a command from the fields of a pydantic model, and read their values.
 
-This model is the only place with names, help texts, defaults and limits. On the command line, lists
-of names are comma-separated; files and NAME=VALUE are repeated options.
+This model is the only place with names, help texts, defaults and limits.
 """
 
 import inspect
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -23,7 +20,6 @@ from bench.config import (
     RunConfig,
     TrainOptions,
     Where,
-    group_of,
     of_command,
 )
 from bench.core.errors import BadInput
@@ -80,11 +76,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
     """Return an option as a parameter for typer; its default is None, or False for a flag."""
     extra, help = of_command(field), " ".join((field.description or "").split())
-    kind: Any = _type(field)[0]
-    if kind in (Mapping, Sequence):
-        kind = list[str]
-    elif kind not in (bool, int, float) or "|" in extra.get("metavar", ""):  # such as N|off
-        kind = str
+    kind = _kind(field)
     default: Any = False if kind is bool else None
     if field.is_required():
         default = inspect.Parameter.empty
@@ -104,84 +96,42 @@ def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> i
     )
 
 
+def _kind(field: FieldInfo) -> Any:
+    """Return the type of an option for typer; pydantic reads numbers like `N|off`, and lists."""
+    kind: Any = field.annotation
+    while get_origin(kind) in (Union, UnionType, Annotated):
+        kind = get_args(kind)[0]
+    if get_origin(kind) in (Mapping, Sequence):
+        return list[str]
+    return (
+        kind
+        if kind in (bool, int, float) and "|" not in of_command(field).get("metavar", "")
+        else str
+    )
+
+
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
     """Read and check options from the values of typer; ignore empty values and other names."""
-    options: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is None or value is False or value in ("", [], {}):
-            continue
-        for group, field in model.model_fields.items():
-            if name == group:
-                options[name] = _value(model, name, value)
-            elif (part := group_of(field)) and name in part.model_fields:
-                options.setdefault(group, {})[name] = _value(part, name, value)
+    known = model.model_fields | model.described()
+    options = {
+        name: value
+        for name, value in given.items()
+        if name in known and value is not False and value not in (None, "", [])
+    }
+    if "system" in options:
+        options["system"] = _system_message(options["system"])
+    limits = {name: options.pop(name) for name in Limits.described() if name in options}
+    if limits:
+        options["limits"] = limits
     config = model.of(options, command=True)
     return config.model_dump(include=set(options), exclude_unset=True)
 
 
-def _type(field: FieldInfo) -> tuple[Any, list[Any]]:
-    """Return the first type of a field and its parameters, without annotations."""
-    kind: Any = field.annotation
-    while get_origin(kind) in (Union, UnionType, Annotated):
-        kind = get_args(kind)[0]
-    parameters = [
-        get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
-    ]
-    return get_origin(kind) or kind, parameters
-
-
-def _value(model: type[Options], name: str, given: Any) -> Any:
-    """Read the value of an option by its type."""
-    field = model.model_fields[name]
-    kind, parameters = _type(field)
-    if name == "system":
-        try:
-            text = readers.read_text(readers.as_path(given)).strip()
-        except BadInput as error:
-            raise BadInput(f"--system {error}") from None
-        if not text:
-            raise BadInput(f"--system {given}: is empty; leave it out for no system message")
-        return text
-    if kind is Mapping:
-        texts = ",".join(given).split(",") if parameters[1] is float else given
-        read: Any = {str: str, float: _number}.get(parameters[1], _json)
-        try:
-            values = pairs(texts, model.flag(name), of_command(field).get("metavar") or "NAME=N")
-        except BadInput:
-            if name != "keys":
-                raise
-            from bench.scorers.endpoint.keys import EXPECTED
-
-            raise BadInput(EXPECTED) from None  # a misspelt value can be a key
-        return {key: read(value) for key, value in values.items()}
-    if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas
-        texts = [part.strip() for text in given for part in text.split(",") if part.strip()]
-        return [_number(text) for text in texts] if parameters[0] is float else texts
-    return given
-
-
-def pairs(given: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Read texts like `NAME=VALUE`; `option` and `form` are for the error message."""
-    values: dict[str, str] = {}
-    for text in given:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name:
-            raise BadInput(f"{option} {text}: expected {form}")
-        if name in values:
-            raise BadInput(f"{option} {name}: is given twice; give it once")
-        values[name] = value
-    return values
-
-
-def _json(text: str) -> Any:
+def _system_message(path: str) -> str:
     try:
-        return json.loads(text)
-    except ValueError:
-        return {"True": True, "False": False, "None": None}.get(text, text)
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+        text = readers.read_text(readers.as_path(path)).strip()
+    except BadInput as error:
+        raise BadInput(f"--system {error}") from None
+    if not text:
+        raise BadInput(f"--system {path}: is empty; leave it out for no system message")
+    return text

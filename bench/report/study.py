@@ -23,7 +23,7 @@ from pydantic import (
 
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
-from bench.config import Generation, Limits, Options, RunConfig, explain
+from bench.config import Generation, Limits, Names, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.data import readers
@@ -145,7 +145,7 @@ class Variant(StudyOptions):
 
     own = ("name", "page", "models")
     page: bool = True
-    models: Sequence[str] = ()
+    models: Names = ()
 
     @property
     def key(self) -> str:
@@ -171,8 +171,8 @@ class Analysis(Options):
     model_config = ConfigDict(extra="allow")
     name: str = ""
     source: Path = Path()
-    runs: Sequence[str] = ()
-    variants: Sequence[str] | None = None
+    runs: Names = ()
+    variants: Names | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
