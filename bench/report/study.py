@@ -217,8 +217,19 @@ def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
     return list(known.values())
 
 
+def _named(parts: list[Any]) -> list[Any]:
+    """Refuse two variants of a benchmark, or two analyses of a notebook, with equal names."""
+    names = [part.name for part in parts]
+    for name in names:
+        if names.count(name) > 1:
+            kind = "variants" if isinstance(parts[0], Variant) else "analyses"
+            raise ValueError(f"two {kind} have the name {name or ''!r}; give each a `name`")
+    return parts
+
+
 # One, or a list.
 Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
+Named = AfterValidator(_named)
 NotEmpty = Field(min_length=1)
 
 
@@ -226,10 +237,10 @@ class Study(Options):
     title: str = NotEmpty
     question: str = ""
     models: Annotated[list[StudyModel], AfterValidator(_with_folders), NotEmpty]
-    by_benchmark: dict[str, Annotated[list[Variant], Listed, NotEmpty]] = Field(
+    by_benchmark: dict[str, Annotated[list[Variant], Listed, NotEmpty, Named]] = Field(
         alias="benchmarks", min_length=1
     )
-    by_notebook: dict[str, Annotated[list[Analysis], Listed, NotEmpty]] = Field(
+    by_notebook: dict[str, Annotated[list[Analysis], Listed, NotEmpty, Named]] = Field(
         {}, alias="analyses"
     )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
@@ -341,14 +352,13 @@ def load(path: Path = DEMO) -> Study:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
-        keys = list(_keys(content, first["loc"]))
+        keys, message = list(_keys(content, first["loc"])), explain(first)
         if first["type"] == "extra_forbidden":
+            *keys, unknown = keys
             known = [field.alias or name for name, field in Study.model_fields.items()]
-            allowed = known if len(keys) == 1 else list(Limits.described())
-            with _at(path, *keys[:-1]):
-                raise BadInput(expected(keys[-1], allowed, "key in study")) from None
+            message = expected(unknown, Limits.described() if keys else known, "key in study")
         with _at(path, *keys):
-            raise BadInput(explain(first)) from None
+            raise BadInput(message) from None
     study._path = path
     _check_names(study)
     for model in study.models:
@@ -385,41 +395,24 @@ def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
 
 
 def _check_names(study: Study) -> None:
-    """Refuse a name in the file that nothing has, or that two variants or analyses have."""
-    path, models = study.path, [model.model for model in study.models]
-    # Analyses have judges too.
-    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
-    judged += [analysis.parameters for analysis in study.analyses.values()]
-    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
-    with _at(path, "keys"):
-        judges = [given.get("judge") for given in judged]
-        key_names.check({**study.keys, **of_models}, [*models, *judges])
-    for name, variants in study.by_benchmark.items():
-        with _at(path, "benchmarks", resolve(name)):
-            _check_unique([variant.name for variant in variants], "variants")
-            for variant in variants:
-                named = variant.label_names
-                _check_known(named if isinstance(named, Mapping) else (), models, "model")
-                labels = [model.label for model in study.models]
-                _check_known(variant.models, labels, "models: name of a model")
+    """Refuse a name in the file that nothing has."""
+    specs = [model.model for model in study.models]
+    labels = [model.label for model in study.models]
     names = [variant.name or variant.benchmark for variant in study.variants]
-    for name, analyses in study.by_notebook.items():
-        with _at(path, "analyses", name):
-            _check_unique([analysis.name for analysis in analyses], "analyses")
-            for analysis in analyses:
-                _check_known(analysis.variants or (), names, "variant")
-
-
-def _check_known(names: Iterable[str], allowed: Sequence[str], kind: str) -> None:
-    for name in names:
-        if name not in allowed:
-            raise BadInput(expected(name, allowed, kind))
-
-
-def _check_unique(names: Sequence[str | None], kind: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(f"two {kind} have the name {name or ''!r}; give each a `name`")
+    # Analyses have judges too.
+    judges = [part.judge for part in (study.shared, *study.variants, *study.models)]
+    judges += [analysis.parameters.get("judge") for analysis in study.analyses.values()]
+    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
+    with _at(study.path, "keys"):
+        key_names.check({**study.keys, **of_models}, [*specs, *judges])
+    for variant in study.variants:
+        with _at(study.path, "benchmarks", variant.benchmark):
+            if isinstance(variant.label_names, Mapping):
+                _check_known(variant.label_names, specs, "model")
+            _check_known(variant.models, labels, "models: name of a model")
+    for key, analysis in study.analyses.items():
+        with _at(study.path, "analyses", key):
+            _check_known(analysis.variants or (), names, "variant")
 
 
 def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
@@ -432,3 +425,9 @@ def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     prompts.load(benchmark, options.get("prompts"), source.folder)
     present = list(get(benchmark).files(source.folder))
     _check_known(options.get("categories") or (), present, f"category of {benchmark}")
+
+
+def _check_known(names: Iterable[str], allowed: Sequence[str], kind: str) -> None:
+    for name in names:
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, kind))
