@@ -36,7 +36,7 @@ def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
 
 def switch(flag: str, help: str) -> Any:
     """Describe an option without a value."""
-    return typer.Option(False, flag, metavar="", help=help, show_default=False)
+    return typer.Option(False, flag, metavar="", help=help)
 
 
 app = typer.Typer(
@@ -83,19 +83,14 @@ def command(*calls: str, panel: str = "") -> Callable[[Callable[..., None]], Cal
     return register
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(__version__)
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-    ),
+    version: bool = typer.Option(False, "--version", help="Show the version."),
 ) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)

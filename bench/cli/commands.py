@@ -233,6 +233,8 @@ def data(
     from bench import data as datasets
     from bench import tasks
     from bench.cli import printing
+    from bench.data.dataset import own_prompts
+    from bench.tasks import prompts
 
     if format == "csv" and not check:
         raise BadInput("--format csv: is for --check; give table or json")
@@ -250,7 +252,8 @@ def data(
     for name in [benchmark] if benchmark else names():
         source = datasets.find(name, folder)
         items, effects = datasets.read(source, **of_data)
-        modified = [
+        categories = Counter(item.category for item in items)
+        touched = [
             {
                 "state": "left out" if effect.left_out else "touched",
                 "where": ", ".join(filter(None, (effect.category, effect.task))),
@@ -259,10 +262,28 @@ def data(
             }
             for effect in effects
         ]
-        categories = dict(Counter(item.category for item in items))
-        counts = {"items": len(items), "categories": categories, "touched": modified}
+        counts = {"items": len(items), "categories": categories, "touched": touched}
         sources.append({**source.describe(), **counts})
-    printing.data(sources, format)
+        if format == "json":
+            continue
+        title, unit = get(name).metadata.title, "category" if len(categories) == 1 else "categories"
+        print(f"{title}: {len(items):,} items in {len(categories)} {unit}")
+        own = own_prompts(source.folder)
+        wording = own and f"{prompts.load(name, None, source.folder).label}: {own}"
+        rows = [
+            ("found", f"{source.found}: {source.folder}"),
+            ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
+            ("licence", source.licence),
+            ("wording", wording),
+            ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
+            ("note", source.note),
+            *((row["state"], "{where}: {rows:,} rows, {what}".format(**row)) for row in touched),
+        ]
+        for key, value in rows:
+            if value:
+                printing.show(f"  {key:8} {value}")
+    if format == "json":
+        printing.print_json(sources)
 
 
 @command("fetch mcbe", "fetch cbbq --from CBBQ.zip")

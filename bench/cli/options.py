@@ -87,7 +87,6 @@ def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> i
         *filter(None, [extra.get("alias"), flag]),
         metavar=extra.get("metavar") or usual,
         help=help,
-        show_default=default is not None and default is not False,
         rich_help_panel=heading,
     )
     annotation: Any = Annotated[kind | None if default is None else kind, option]
