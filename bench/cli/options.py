@@ -61,15 +61,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, field in model.described().items()
         if name in names and name not in declared
     ]
-    # Arguments come first, and options with a heading last.
-    listed = sorted([*parameters, *own], key=lambda one: (one.kind, one.name in headings))
+    listed = sorted([*parameters, *own], key=lambda one: one.kind)  # arguments come first
 
     @wraps(command)
     def call(**given: Any) -> None:
         command(**read_options(model, given) | {name: given[name] for name in declared})
 
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return call
 
 

@@ -30,10 +30,11 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
     """Print the findings of an audit."""
     if format != "table":
         _print_as(findings, format)
-    for row in findings.itertuples() if format == "table" else ():
-        parts = (row.file, row.row and f"row {row.row}", row.column)
+    for row in findings.to_dict("records") if format == "table" else ():
+        parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
         place = ", ".join(filter(None, parts)) or "the folder"
-        show(f"{row.kind:8} {place}: {row.what}{row.value and f': {row.value}'}")
+        value = f": {row['value']}" if row["value"] else ""
+        show(f"{row['kind']:8} {place}: {row['what']}{value}")
     if refused := int((findings.kind == "refused").sum()):
         settings = get(benchmark).metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())

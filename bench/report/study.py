@@ -67,7 +67,7 @@ class StudyOptions(RunConfig):
     @classmethod
     def _located(cls, value: Any, info: ValidationInfo) -> Any:
         """Read the names of labels, and make paths absolute: they begin at the study file."""
-        folder, name = _folder(info), info.field_name
+        folder, name = (info.context or {})["folder"], info.field_name
         try:
             if value is None or value in (data.OWN_SAMPLES, data.RELEASED):
                 return value
@@ -80,11 +80,6 @@ class StudyOptions(RunConfig):
             return [*label_order(value)] if name == "label_names" else value
         except BadInput as error:
             raise ValueError(str(error)) from None
-
-
-def _folder(info: ValidationInfo) -> Path:
-    folder: Path = (info.context or {}).get("folder", Path())
-    return folder
 
 
 def _absolute(folder: Path, path: str | Path) -> str:
@@ -194,12 +189,12 @@ class Analysis(Options):
     def _from_study_file(cls, given: Any, info: ValidationInfo) -> Any:
         if given is not None and not isinstance(given, dict):
             return given
-        given = dict(given or {})
+        folder, given = (info.context or {})["folder"], dict(given or {})
         for name, value in given.items():
             if isinstance(value, str) and value.startswith(("./", "../")):
-                given[name] = _absolute(_folder(info), value)
+                given[name] = _absolute(folder, value)
             elif name == "runs" and isinstance(value, list):
-                given[name] = [_absolute(_folder(info), str(pattern)) for pattern in value]
+                given[name] = [_absolute(folder, str(pattern)) for pattern in value]
         return given
 
 
