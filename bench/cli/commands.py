@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import get, names, resolve
+from bench.cli import printing
 from bench.cli.app import PLAN, CheckFormat, Format, argument, command, given, switch
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
@@ -40,7 +41,6 @@ def run(
     **options: Any,
 ) -> None:
     """Ask a model, write the records, print the results. An interrupted run continues."""
-    from bench.cli import printing
     from bench.run import estimate, evaluate, repeat
 
     if benchmark:
@@ -115,7 +115,6 @@ def score(
     format: Format = FORMAT,
 ) -> None:
     """Score stored records again, without asking a model."""
-    from bench.cli import printing
     from bench.run import Run
 
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
@@ -188,11 +187,9 @@ def report(
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")
         return
-    # These imports take seconds, and a wrong study does not need them.
-    from bench.cli import printing
-
     # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    # These imports take seconds, and a wrong study does not need them.
     from bench.report import build, study_runs
 
     if dry_run:
@@ -232,7 +229,6 @@ def data(
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as datasets
     from bench import tasks
-    from bench.cli import printing
     from bench.data.dataset import own_prompts
     from bench.tasks import prompts
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import get, resolve
+from bench.cli import printing
 from bench.cli.app import MAKE, CheckFormat, argument, command, given, switch
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
@@ -53,7 +54,6 @@ def expand(
 ) -> None:
     """Expand templates to multiple-choice questions."""
     from bench.benchmarks.cbbq.expand import expand as write
-    from bench.cli import printing
     from bench.data import find
     from bench.data.readers import as_path
 
@@ -96,7 +96,6 @@ def build(
     from bench.benchmarks.nli_coal.build import untrained
     from bench.benchmarks.nli_coal.extract import extract
     from bench.benchmarks.nli_coal.language_pack import read_pack, with_captions
-    from bench.cli import printing
     from bench.data.readers import as_path
 
     if resolve(benchmark) != "nli_coal":

@@ -123,11 +123,7 @@ class StudyModel(StudyOptions):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        given = given if isinstance(given, dict) and "model" in given else {"model": given}
-        if not isinstance(given["model"], str):
-            spec = quoted(given["model"])
-            raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
-        return given
+        return given if isinstance(given, dict) and "model" in given else {"model": given}
 
 
 class Variant(StudyOptions):
@@ -347,7 +343,9 @@ def load(path: Path = DEMO) -> Study:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
-        keys, message = list(_keys(content, first["loc"])), explain(first)
+        # We count the entries of a list from 1.
+        keys = [str(part + 1 if isinstance(part, int) else part) for part in first["loc"]]
+        message = explain(first)
         if first["type"] == "extra_forbidden":
             *keys, unknown = keys
             known = [field.alias or name for name, field in Study.model_fields.items()]
@@ -375,18 +373,6 @@ def _at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
     except BadInput as error:
         place = f"{path}, key `{': '.join(keys)}`" if keys else str(path)
         raise BadInput(f"{place}{of}: {error}") from None
-
-
-def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
-    """Yield the keys that lead to a place; an entry of a list has its name as key."""
-    for part in place:
-        if isinstance(part, str) and part != "[key]":
-            content = content.get(part) if isinstance(content, dict) else None
-            yield part
-        elif isinstance(part, int) and isinstance(content, list):
-            content = content[part]
-            name = content.get("model") or content.get("name") if isinstance(content, dict) else ""
-            yield str(name or content)
 
 
 def _check_names(study: Study) -> None:
