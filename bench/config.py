@@ -1,7 +1,6 @@
 """Describe the options of a run once, for `evaluate`, the command, studies and repeats."""
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -126,17 +125,15 @@ def _names(given: Any) -> Any:
 
 
 def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
-    """Read texts like NAME=VALUE, also A=1,B=2, or a JSON object, as the command and `-p` do."""
-    if isinstance(given, str):
-        given = read_list(given) if given.lstrip().startswith("{") else [given]
+    """Read texts like NAME=VALUE, as of the command, or a JSON object, as of papermill's `-p`."""
+    given = read_list(given)
     if not isinstance(given, list):
         return given
     values: dict[str, Any] = {}
-    parts = [part for text in given for part in re.split(r",(?=[\w.-]+=)", str(text))]
-    for part in parts:
-        name, equals, value = (text.strip() for text in part.partition("="))
+    for text in given:
+        name, equals, value = (part.strip() for part in str(text).partition("="))
         if not equals or not name:
-            raise ValueError(f"{part}: expected NAME=VALUE")
+            raise ValueError(f"{text}: expected NAME=VALUE")
         if name in values:
             raise ValueError(f"{name}: is given twice; give it once")
         values[name] = read(value)
@@ -149,6 +146,11 @@ def _keys(given: Any) -> Any:
         return _pairs(given)
     except ValueError:
         raise BadInput(KEY_EXPECTED) from None
+
+
+def _resources(given: Any) -> Any:
+    """Read resources as Dask does, also several with commas between them."""
+    return _pairs(",".join(given).split(",") if isinstance(given, list) else given)
 
 
 def _json(text: str) -> Any:
@@ -176,7 +178,7 @@ def _prices(given: Sequence[float]) -> Sequence[float]:
 
 Names = Annotated[Sequence[str], BeforeValidator(_names)]
 Number = Annotated[float, Field(strict=False)]
-Resources = Annotated[Mapping[str, Annotated[Number, Field(gt=0)]], BeforeValidator(_pairs)]
+Resources = Annotated[Mapping[str, Annotated[Number, Field(gt=0)]], BeforeValidator(_resources)]
 Keys = Annotated[Mapping[str, str], BeforeValidator(_keys)]
 Price = Annotated[Sequence[Number], BeforeValidator(_names), AfterValidator(_prices)]
 Settings = Annotated[Mapping[str, str], BeforeValidator(_pairs)]

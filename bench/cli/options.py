@@ -53,9 +53,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     model, names = OF_COMMANDS[command.__name__]
     *own, _options = inspect.signature(command).parameters.values()
     declared = {parameter.name for parameter in own}
-    headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
-    if model is not RunConfig:
-        headings = {}
+    parts = HEADINGS if model is RunConfig else {}
+    headings = {name: title for part, title in parts.items() for name in part.described()}
     parameters = [
         _parameter(name, model.flag(name), field, headings.get(name))
         for name, field in model.described().items()
@@ -100,11 +99,9 @@ def _kind(field: FieldInfo) -> Any:
         kind = get_args(kind)[0]
     if get_origin(kind) in (Mapping, Sequence):
         return list[str]
-    return (
-        kind
-        if kind in (bool, int, float) and "|" not in of_command(field).get("metavar", "")
-        else str
-    )
+    if kind in (bool, int, float) and "|" not in of_command(field).get("metavar", ""):
+        return kind
+    return str
 
 
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
