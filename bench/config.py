@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from bench.core.errors import BadInput, expected, explained, quoted
+from bench.core.errors import BadInput, expected, explained
 from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
@@ -104,16 +104,12 @@ def of_command(field: FieldInfo) -> dict[str, str]:
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
     """Explain one of `ValidationError.errors()` in a sentence that begins with an option's name."""
-    value, kind = error["input"], error["type"]
-    if kind == "value_error":  # a sentence of ours
+    if error["type"] == "value_error":  # a sentence of ours
         return f"{name} {error['msg'].removeprefix('Value error, ')}".lstrip()
-    if kind == "literal_error":
+    if error["type"] == "literal_error":
         names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return expected(value, names.split(", "), name or "value")
-    text = explained(error)
-    if len(error["loc"]) > 1 and kind == "string_type":
-        text = f"{quoted(value)} is not a text; put quotes around it"
-    return f"{name}: {text}" if name else text
+        return expected(error["input"], names.split(", "), name or "value")
+    return f"{name}: {explained(error)}" if name else explained(error)
 
 
 def _names(given: Any) -> Any:

@@ -53,9 +53,9 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     if format == "json":
         results = [run.as_dict(preset) for run in runs]
         print_json(results[0] if len(results) == 1 else results)
-    elif format != "table":
-        _print_as(table(runs, preset), format)
+        return
     if format != "table":
+        _print_as(table(runs, preset), format)
         return
     console, has_others = _console(), False
     for run in runs:
@@ -176,8 +176,10 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
         judged = f", judged by {run.judge}" if run.judge else ""
         show(f"{run.model} on {run.benchmark}{judged}: {run}")
     every = summed(given)
-    for line in [f"in all: {every}"] * (len(given) > 1) + every.notes:
-        show(line)
+    if len(given) > 1:
+        show(f"in all: {every}")
+    for note in every.notes:
+        show(note)
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
