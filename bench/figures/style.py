@@ -86,9 +86,11 @@ def style() -> None:
             "savefig.dpi": DPI,
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
-            # A fixed height: matplotlib would measure all ticks for each title. Above ticks at the
-            # top, set a title with `pad`.
+            # A fixed height: matplotlib would measure all ticks for each title. Axes write numbers
+            # in full, for a factor would be at the same height. Above ticks, set titles with `pad`.
             "axes.titley": 1.0,
+            "axes.formatter.limits": (-9, 9),
+            "axes.formatter.useoffset": False,
             "axes.titleweight": "bold",
             "axes.titlesize": "small",
             "text.color": INK,
