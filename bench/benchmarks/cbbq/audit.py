@@ -179,6 +179,7 @@ def _instances(path: Path, folder: Path) -> pd.DataFrame:
     """Return a table of the rows of an expanded file, by their place."""
     rows = read_table(path, templates.INSTANCE_COLUMNS)
     audited = items.from_instances([path], composed(path.parents[1].name), path.stem)
+    checks = [[labels.LabelCheck(one.label_audited, reason)] for one, reason in audited]
     table = pd.DataFrame(rows, columns=list(templates.INSTANCE_COLUMNS))
     table = table.assign(
         file=audit.file_name(path, folder),
@@ -186,7 +187,7 @@ def _instances(path: Path, folder: Path) -> pd.DataFrame:
         items=1,
         polarity=table.question_polarity,
         cells=pd.Series(rows, dtype=object),
-        checks=pd.Series([[labels.LabelCheck(one.label, reason)] for one, reason in audited]),
+        checks=pd.Series(checks),
         case=[f"{path}, row {row.number}" for row in rows],
     )
     return table.set_index("case", drop=False).rename_axis(None)
