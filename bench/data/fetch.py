@@ -252,20 +252,16 @@ def _download_from_hub(benchmark: str, folder: Path) -> Copy:
     """Download a data set of the Hub, and give its tables the loader's file names."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
-    from bench.data.hub_client import explain, quiet
+    from bench.data.hub_client import quietly
 
     metadata = get(benchmark).metadata
-    repository = f"datasets/{metadata.release.repository}"
+    name, repository = metadata.release.repository, f"datasets/{metadata.release.repository}"
     origin = f"{constants.ENDPOINT}/{repository}"
     say(f"downloading {origin}")
-    quiet()
-    try:
-        revision = str(HfApi().dataset_info(metadata.release.repository).sha)
+    with quietly(RunFailed, origin, repository, remedy=f"; {_by_other_means(benchmark)}"):
+        revision = str(HfApi().dataset_info(name).sha)
         place = {"repo_type": "dataset", "revision": revision, "local_dir": folder}
-        snapshot_download(metadata.release.repository, **place)
-    except Exception as error:  # of the client, of its HTTP library, or OSError
-        reason = explain(error, repository)
-        raise RunFailed(f"{origin}: {reason}; {_by_other_means(benchmark)}") from None
+        snapshot_download(name, **place)
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
     tables = metadata.release.arrange(names)
     for path, released in tables.items():

@@ -184,20 +184,14 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
     """
     from huggingface_hub import HfApi, snapshot_download
 
-    from bench.data.hub_client import explain, quiet
+    from bench.data.hub_client import quietly
 
-    quiet()
-    try:
-        folder = Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=FILES, ignore_patterns=UNUSED_FILES
-            )
-        )
+    options = {"allow_patterns": FILES, "ignore_patterns": UNUSED_FILES}
+    with quietly(BadInput, model, name, revision):
+        folder = Path(snapshot_download(name, revision=revision, **options))
         if any(folder.glob("*.safetensors")):
             return folder
         files = HfApi().list_repo_files(name, revision=folder.name)
-    except Exception as error:  # errors of the client, and of its HTTP library
-        raise BadInput(f"{model}: {explain(error, name, revision)}") from None
     _refuse_pickles(model, files)
     ggufs = [file for file in files if file.endswith(".gguf")]
     hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
