@@ -316,12 +316,12 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
         }
     for template, texts in templates.filled(read, expansion):
         name = template.name
-        label, reason = checks[name][texts.swapped]
+        label, reason = checks[name][texts["swapped"]]
         question = Question(
             **shared[name],
-            **texts._asdict(),
+            **texts,
             label_audited=label,
-            target_name=texts.name2 if slots[name] else texts.name1,
+            target_name=texts["name2" if slots[name] else "name1"],
         )
         yield question, reason
 
