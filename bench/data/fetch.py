@@ -7,6 +7,7 @@ prompts are in scripts, we read them from there and keep them next to the data a
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 # Seconds to wait for a server.
 TIMEOUT = 60.0
-TEXTS = ("LICENSE", "LICENCE", "README")
+TEXT = re.compile(r"(licen[cs]e|readme)((\..*)?\.(md|txt))?", re.IGNORECASE)
 
 
 class WrittenFile(NamedTuple):
@@ -87,7 +88,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
             if source:
                 copy = Copy(as_path(source), str(as_path(source).resolve()))
             else:
-                copy = _download_release(benchmark, work)
+                copy = _download_release(benchmark, work / "release")
             try:
                 _install(benchmark, copy, target, work)
             except BadInput as error:  # the working folder is gone when the message is read
@@ -111,7 +112,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     is_rewritten = root == work / "rewritten"
     tables = _tables(benchmark, root)
     top = folder if is_rewritten else root
-    texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
+    texts = {path.name: path for path in sorted(top.iterdir()) if TEXT.fullmatch(path.name)}
     for name, path in (tables | texts).items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, staged / name)
@@ -201,10 +202,6 @@ def _tables(benchmark: str, root: Path) -> dict[str, Path]:
     return {path.relative_to(top).as_posix().removeprefix("data/"): path for path in sorted(paths)}
 
 
-def _is_text(name: str) -> bool:
-    return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
-
-
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = to_toml({key: value for key, value in manifest.items() if value != ""})
     # Names that are not UTF-8 have surrogates, and TOML cannot hold these.
@@ -237,33 +234,27 @@ def download(url: str, path: Path, remedy: str) -> Path:
     return path
 
 
-def _download_release(benchmark: str, work: Path) -> Copy:
-    release = get(benchmark).metadata.release
-    if release.host == "hub":
-        return _download_from_hub(benchmark, work / "release")
-    if release.host != "github":
+def _download_release(benchmark: str, folder: Path) -> Copy:
+    """Download a release; tables of the Hub get the loader's file names."""
+    metadata, release = get(benchmark).metadata, get(benchmark).metadata.release
+    remedy = _by_other_means(benchmark)
+    if release.host == "github":
+        url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
+        return Copy(download(url, folder, remedy), url, release.commit)
+    if release.host != "hub":
         raise BadInput(f"{benchmark}: has no known release; give a local copy with --from")
-    url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
-    archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
-    return Copy(archive, url, release.commit)
-
-
-def _download_from_hub(benchmark: str, folder: Path) -> Copy:
-    """Download a data set of the Hub, and give its tables the loader's file names."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
     from bench.data.hub_client import quietly
 
-    metadata = get(benchmark).metadata
-    name, repository = metadata.release.repository, f"datasets/{metadata.release.repository}"
+    repository = f"datasets/{release.repository}"
     origin = f"{constants.ENDPOINT}/{repository}"
     say(f"downloading {origin}")
-    with quietly(RunFailed, origin, repository, remedy=f"; {_by_other_means(benchmark)}"):
-        revision = str(HfApi().dataset_info(name).sha)
+    with quietly(RunFailed, origin, repository, remedy=f"; {remedy}"):
+        revision = str(HfApi().dataset_info(release.repository).sha)
         place = {"repo_type": "dataset", "revision": revision, "local_dir": folder}
-        snapshot_download(name, **place)
-    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
-    tables = metadata.release.arrange(names)
+        snapshot_download(release.repository, **place)
+    tables = release.arrange([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
     for path, released in tables.items():
         (folder / released).parent.mkdir(exist_ok=True)
         os.replace(folder / path, folder / released)
@@ -278,10 +269,11 @@ def _unpack(archive: Path, into: Path) -> None:
     """Unpack a .zip or .tar.gz; no member is written outside the folder."""
     if not archive.is_file():
         raise BadInput(f"{archive}: no such file or folder; give a folder, a .tar.gz or a .zip")
-    is_zip = archive.suffix.lower() == ".zip"
-    options = {"format": "zip"} if is_zip else {"format": "gztar", "filter": "data"}
     try:
-        shutil.unpack_archive(archive, into, **options)
+        if archive.suffix.lower() == ".zip":
+            shutil.unpack_archive(archive, into, "zip")
+        else:
+            shutil.unpack_archive(archive, into, "gztar", filter="data")
     except Exception as error:  # any error that a broken archive provokes in the standard library
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
