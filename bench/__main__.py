@@ -1,6 +1,5 @@
 """The `bench` command, and `python -m bench`."""
 
-import gc
 import os
 import sys
 
@@ -8,8 +7,6 @@ import sys
 def main() -> None:
     """Run the command in UTF-8; always exit with a one-line message and a status."""
     status = 128 + 2  # of SIGINT, before we listen to signals
-    # Imports and data make many objects; the usual searches for cycles take a tenth of the time.
-    gc.set_threshold(50_000, 20, 20)
     try:
         _use_utf8()
         from bench.core import process
