@@ -138,11 +138,6 @@ class Category(BaseModel):
     groups: StrictBool = True
     target: Literal["", "NAME1", "NAME2"] = ""
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels by the code of their language."""
-        return dict(self.__pydantic_extra__)
-
 
 class Manifest(BaseModel):
     """A manifest: its `TEXTS`, codes of languages, and categories by name."""
@@ -164,7 +159,7 @@ class Manifest(BaseModel):
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: category.labels for name, category in self.categories.items()}
+        return {name: dict(one.__pydantic_extra__) for name, one in self.categories.items()}
 
     @model_validator(mode="after")
     def _has_labels(self) -> Self:

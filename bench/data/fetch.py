@@ -289,7 +289,7 @@ def _install_prompts(
     official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put a data set's own or official prompts next to it; return their version and a sentence."""
-    place, scripts = work / "new" / PROMPTS_FILE, work / "scripts"
+    place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
         shutil.copyfile(own, place)
         version = read_toml(own).get("version", "")
@@ -300,14 +300,14 @@ def _install_prompts(
     origin = copy.origin
     try:
         if copy.revision and official.address:
-            origin = official.address
-            scripts.mkdir()
+            origin, found = official.address, work / "scripts"
+            found.mkdir()
             for name in official.scripts:
-                download(f"{official.address}/{name}", scripts / name, official.remedy)
+                download(f"{official.address}/{name}", found / name, official.remedy)
         elif not found:
             missing = f"has not all of {', '.join(official.scripts)}"
             raise BadInput(f"{folder}: {missing}; {official.remedy}")
-        place.write_bytes(official.read(found or scripts).encode())
+        place.write_bytes(official.read(found).encode())
     except (BadInput, RunFailed) as error:
         reason = _with_origin(str(error), work, origin)
         return "", f"the data came without the official prompts: {reason}"

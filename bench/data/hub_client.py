@@ -24,9 +24,12 @@ def quietly(
     The client writes nothing but progress bars, to a terminal or notebook.
     """
     logging.set_verbosity_error()
-    if constants.HF_HUB_DISABLE_PROGRESS_BARS is None:  # else the user has decided
-        has_bars = sys.stderr.isatty() or in_notebook()
-        (enable_progress_bars if has_bars else disable_progress_bars)()
+    if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:
+        pass  # the user has decided
+    elif sys.stderr.isatty() or in_notebook():
+        enable_progress_bars()
+    else:
+        disable_progress_bars()
     try:
         yield
     except Exception as error:  # of the client, of its HTTP library, or OSError
