@@ -84,7 +84,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             f"--set prompting={plan.options['settings']['prompting']}: asks in two turns, and "
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
-    items = data.frame(list(plan.choice.by_id.values()))
+    items = plan.items
     scenes = dict(zip(items.item_id, sampled_scenes(items), strict=True))
     lines = []
     for request in stages[0]:

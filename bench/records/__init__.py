@@ -134,10 +134,12 @@ def read_run_json(folder: Path) -> dict[str, Any]:
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write the items of a run, and then its `run.json`; False if these items are stored."""
+    """Write `run.json`, and before it the items unless it notes the same; return whether we did."""
     table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
-        if _read_table(folder, ITEMS).equals(table):
+        is_noted = ITEMS in metadata.get("files", {})
+        if is_noted and _read_table(folder, ITEMS, metadata=metadata).equals(table):
+            write_run_json(folder, metadata)
             return False
     _write_table(folder, ITEMS, table, metadata)
     return True

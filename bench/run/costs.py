@@ -21,7 +21,7 @@ from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan
-from bench.run.respondents import respondents
+from bench.run.respondents import Respondents
 from bench.scorers.base import Backend, Model
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -141,9 +141,10 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     specs = {"model": config.model, "judge": config.judge or ""}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     kinds: dict[str, type[Backend] | Model] = {}
-    for role, lazy in respondents(config).items():
+    respondents = Respondents(config)
+    for role in respondents.roles:
         kind = scorers.backend_of(specs[role])
-        kinds[role] = lazy.load() if kind.is_free else kind
+        kinds[role] = respondents[role] if kind.is_free else kind
     requests = plan.requests(metadata or abilities(**kinds), partial)
     replies: Replies = {}
     if metadata:

@@ -11,6 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
 from bench.config import RunConfig
@@ -27,6 +29,7 @@ from bench.tasks.request import AnswerMode, Request
 NO_JUDGE = "it needs a judge; give --judge MODEL"
 # Options that identify a run as they are.
 IDENTIFYING = ("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype")
+IDENTIFYING += ("max_new_tokens",)
 
 
 class Requests(NamedTuple):
@@ -138,6 +141,11 @@ class Plan:
         return Choice(taken, by_id, excluded, modified)
 
     @property
+    def items(self) -> pd.DataFrame:
+        """The items of this run as a table."""
+        return data.frame(list(self.choice.by_id.values()))
+
+    @property
     def benchmark(self) -> str:
         return self.config.benchmark
 
@@ -150,6 +158,11 @@ class Plan:
     @property
     def identity(self) -> str:
         return digest([self.benchmark, self.options])[:8]
+
+    @property
+    def identification(self) -> dict[str, Any]:
+        """The entries of `run.json` that identify a run."""
+        return {"benchmark": self.benchmark, "asked": self.options, "identity": self.identity}
 
     @property
     def title(self) -> str:
@@ -181,12 +194,13 @@ class Plan:
                 self.benchmark, task, options["read"], can["verbs"], can["reads"]
             )
             unsupported = self._unsupported(task, mode, can)
-            ungraded = "" if unsupported else self._ungraded(task, can["judge_verbs"])
-            if not mode or unsupported or ungraded:
-                skipped[task] = unsupported or ungraded
-                refused += [task] if not partial and (unsupported or self.config.tasks) else []
-            else:
+            reason = unsupported or self._ungraded(task, can["judge_verbs"])
+            if mode and not reason:
                 answer_modes[task] = mode
+                continue
+            skipped[task] = reason
+            if not partial and (unsupported or self.config.tasks):
+                refused.append(task)
         if refused or not answer_modes:
             refused = refused or list(skipped)
             problem = (
@@ -278,7 +292,6 @@ def _identify(
     }
     return {
         **{name: getattr(config, name) for name in IDENTIFYING},
-        "max_new_tokens": config.max_new_tokens,
         "categories": list(config.categories) if config.categories else None,
         "tasks": names,
         "prompts": prompt_set.label,
@@ -292,13 +305,14 @@ def _identify(
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; the model's come first."""
+    """Split requests so that each needs replies of earlier stages only; a stage has one role."""
     after = {(request.task, request.request): request.after for request in requests}
 
-    def stage(task: str, name: str) -> int:
-        return 1 + stage(task, after[task, name]) if after[task, name] else 0
+    def depth(task: str, name: str) -> int:
+        return 1 + depth(task, after[task, name]) if after[task, name] else 0
 
-    stages: dict[int, list[Request]] = {}
+    stages: dict[tuple[int, bool], list[Request]] = {}
     for request in requests:
-        stages.setdefault(stage(request.task, request.request), []).append(request)
-    return [sorted(stages[k], key=lambda request: request.of_judge) for k in sorted(stages)]
+        place = depth(request.task, request.request), request.of_judge
+        stages.setdefault(place, []).append(request)
+    return [stages[place] for place in sorted(stages)]

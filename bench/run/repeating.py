@@ -19,7 +19,7 @@ from bench.data import FOUND_GIVEN, FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
 from bench.run.plan import Plan
 from bench.run.results import Run
-from bench.run.run_json import IDENTITY, options_of, other_scorer
+from bench.run.run_json import IDENTITY, changes, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
@@ -69,24 +69,25 @@ def _same_model(name: str, described: Mapping[str, Any]) -> str:
 
 def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     """Refuse a plan with other requests than the run of this `run.json`."""
-    was = {"preset": metadata["preset"], **options_of(metadata["benchmark"], metadata["asked"])}
-    now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.options)}
-    for name, new in now.items():
-        # An older run lacks newer entries, but these two mean "not given".
-        old = was.get(name, None if name in ("label_names", "generation") else new)
-        if old != new and not _is_compared_later(name, old, new):
+    both = changes(metadata, plan)
+    if metadata["preset"] != plan.config.preset:
+        both["preset"] = metadata["preset"], plan.config.preset
+    for name, (old, new) in both.items():
+        # `check_scorer` compares models and files that are loaded: they can have moved.
+        if name in ("model", "judge", "base") and None not in (old, new):
+            kinds = {scorers.split_kind(model)[0] for model in (old, new)}
+            is_same = kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
+        elif name.endswith("_content"):
+            is_same = None in (old, new)
+        else:
+            # An older run lacks newer entries, but these two mean "not given".
+            is_older = name not in {*metadata["asked"], "label_names", "generation"}
+            is_same = name == "dtype" or (old is None and is_older)
+        if not is_same:
             raise BadInput(
                 f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the "
                 "data and the files of that run, or ask anew without --from"
             )
-
-
-def _is_compared_later(name: str, old: Any, new: Any) -> bool:
-    """Return whether `check_scorer` compares the loaded models instead: files can have moved."""
-    if name in ("model", "judge", "base") and None not in (old, new):
-        kinds = {scorers.split_kind(model)[0] for model in (old, new)}
-        return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
-    return name == "dtype" or (name.endswith("_content") and None in (old, new))
 
 
 def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
@@ -126,12 +127,6 @@ def _conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Compare the records of two runs over their common requests, in a sentence."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
-    first, second = (
-        frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
-        for frame in (before, after)
-    )
-    if first.equals(second):
-        return f"all {len(both):,} answers are the same"
     # The response of a likelihood is the mean of its tokens, and no answer of its own.
     means = [-np.mean(old) if old is not None and len(old) else np.nan for old in both.logprobs]
     is_likelihood = np.isclose(both.response.map(to_number), means)
@@ -142,4 +137,6 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 largest = max(largest, float(np.nanmax(np.abs(old - new), initial=0)))
     numbers = f", and log-probabilities by at most {largest:.2g} nats" if largest else ""
+    if not differ and not numbers:
+        return f"all {len(both):,} answers are the same"
     return f"{differ:,} of {len(both):,} answers differ{numbers}"
