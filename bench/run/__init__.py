@@ -98,7 +98,7 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan.make(config, like.metadata if like else run_json.in_folder(config.out))
+    plan = Plan(config, like.metadata if like else run_json.in_folder(config.out))
     if like:
         repeating.check_plan(like.metadata, plan)
     # A page does not depend on where it was made.
@@ -113,7 +113,8 @@ def evaluate(
         metadata = run_json.existing_run(plan)
         is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
         if new_roles:
-            metadata |= plan.identification
+            own = {"benchmark": plan.benchmark, "asked": plan.options, "identity": plan.identity}
+            metadata |= own
         for role in new_roles:
             if like:
                 repeating.check_scorer(like.metadata, role, scorers[role])

@@ -72,11 +72,6 @@ class Estimate(NamedTuple):
         numbers = self.parts.drop(columns=["task", "role"])
         return pd.Series({name: numbers[name].sum(min_count=1) for name in numbers}, dtype=object)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left to ask."""
-        return bool(self.total.requests == self.total.recorded)
-
     def __str__(self) -> str:
         total = self.total
         text = f"{total.requests:,.0f} requests, {total.recorded:,.0f} of them recorded"
@@ -135,17 +130,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs and hours."""
-    plan = Plan.make(config, run_json.in_folder(config.out))
-    config = plan.config
-    metadata = run_json.existing_run(plan)
-    specs = {"model": config.model, "judge": config.judge or ""}
-    # We load formulas and files, which read no tokens; for other models the kind is enough.
-    kinds: dict[str, type[Backend] | Model] = {}
+    plan = Plan(config, run_json.in_folder(config.out))
+    config, metadata = plan.config, run_json.existing_run(plan)
     respondents = Respondents(config)
-    for role in respondents.roles:
-        kind = scorers.backend_of(specs[role])
-        kinds[role] = respondents[role] if kind.is_free else kind
-    requests = plan.requests(metadata or abilities(**kinds), partial)
+    kinds = {role: scorers.backend_of(model) for role, (model, _) in respondents.roles.items()}
+    # We load formulas and files, which read no tokens; for other models the kind is enough.
+    known = {role: respondents[role] if kind.is_free else kind for role, kind in kinds.items()}
+    requests = plan.requests(metadata or abilities(**known), partial)
     replies: Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
@@ -171,7 +162,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     return Estimate(
         plan.benchmark,
         config.name or short_name(config.as_model or config.model),
-        short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
+        short_name(config.as_judge or config.judge or ""),
         parts.round().astype(dict.fromkeys(COUNTS, int)),
         [f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
     )
@@ -183,10 +174,10 @@ def priced(counts: Estimate, config: RunConfig) -> Estimate:
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
-    speeds = {"model": config.speed, "judge": None}
+    speeds = {"model": config.speed}
     unknown = (math.nan, math.nan)
     price = np.array([prices[role] or unknown for role in parts.role], float)
-    speed = np.array([speeds[role] or unknown for role in parts.role], float)
+    speed = np.array([speeds.get(role) or unknown for role in parts.role], float)
     for bound in ("low", "high"):
         tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]].to_numpy()
         parts[f"cost_{bound}"] = (tokens * price).sum(axis=1) / 1e6

@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -53,24 +53,19 @@ class Choice(NamedTuple):
     modified: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
 class Plan:
     """The options, data and prompts of a run; its items are read when they are first needed.
 
     Attributes:
         config: its options, with every setting of the benchmark.
         options: the options that identify this run, as `run.json` keeps them under `asked`.
+        tasks: the tasks that are asked if the model can do them.
+        title: the benchmark and the model, for messages.
     """
 
-    config: RunConfig
-    source: data.Source
-    prompt_set: prompts.PromptSet
-    options: dict[str, Any]
-
-    @classmethod
-    def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
+    def __init__(self, config: RunConfig, before: Mapping[str, Any] | None = None) -> None:
         """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
-        benchmark = resolve(config.benchmark)
+        self.benchmark = benchmark = resolve(config.benchmark)
         own = get(benchmark)
         # We keep the settings of a run that continues; another preset changes only its scores.
         recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
@@ -81,14 +76,14 @@ class Plan:
         model = hub.at_revision(config.model, config.revision)
         config = config.model_copy(update={"model": model, "revision": None})
         _check(config)
-        source = data.find(benchmark, config.data)
-        prompt_set = prompts.load(benchmark, config.prompts, source.folder)
+        self.source = data.find(benchmark, config.data)
+        self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
         # Under `official`, replies have the token limit of the released script.
-        released = own.metadata.release.reply_limit(prompt_set.label)
+        released = own.metadata.release.reply_limit(self.prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
-        config = config.model_copy(
+        self.config = config = config.model_copy(
             update={
                 "benchmark": benchmark,
                 "judge": config.judge if is_judged else None,
@@ -96,14 +91,38 @@ class Plan:
                 "max_new_tokens": config.max_new_tokens or (released if is_official else None),
             }
         )
-        plan = cls(config, source, prompt_set, _identify(config, names, prompt_set, source))
+        judge, base = config.judge, config.base
+        # Newer options are in the identity if they are no defaults.
+        newer = {
+            "as_model": config.as_model,
+            "as_judge": config.as_judge if judge else None,
+            "label_names": list(label_order(config.labels_of(model))),
+            "generation": config.generation.changed(),
+            "base": base,
+        }
+        self.options: dict[str, Any] = {
+            **{name: getattr(config, name) for name in IDENTIFYING},
+            "categories": list(config.categories) if config.categories else None,
+            "tasks": names,
+            "prompts": self.prompt_set.label,
+            "wording_hash": digest(self.prompt_set.tables),
+            "data_sha256": self.source.sha256,
+            "model_content": scorers.content(model),
+            "judge_content": scorers.content(judge) if judge else None,
+            **{name: value for name, value in newer.items() if value},
+            **({"base_content": scorers.content(base)} if base else {}),
+        }
         # If a run has all tasks, its data have them too; then we need not read the items.
         same = ("tasks", "data_sha256", "categories", "settings")
-        if not config.tasks and any(plan.options[key] != recorded.get(key) for key in same):
-            items = plan.loaded.items
-            applies = {task: any(map(own.tasks[task].applies, items)) for task in names}
-            plan.options["tasks"] = [task for task in names if applies[task]]
-        return plan
+        if not config.tasks and any(self.options[key] != recorded.get(key) for key in same):
+            items = self.loaded.items
+            names = [task for task in names if any(map(own.tasks[task].applies, items))]
+        self.tasks = self.options["tasks"] = names
+        self.identity = digest([benchmark, self.options])[:8]
+        name = config.as_model or model
+        self.title = f"{benchmark}, {name}"
+        runs = places.reports() / "runs" / path_slug(name)
+        self.folder = Path(config.out) if config.out else runs / f"{benchmark}-{self.identity}"
 
     @cached_property
     def loaded(self) -> data.Loaded:
@@ -144,36 +163,6 @@ class Plan:
     def items(self) -> pd.DataFrame:
         """The items of this run as a table."""
         return data.frame(list(self.choice.by_id.values()))
-
-    @property
-    def benchmark(self) -> str:
-        return self.config.benchmark
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that are asked if the model can do them."""
-        tasks: list[str] = self.options["tasks"]
-        return tasks
-
-    @property
-    def identity(self) -> str:
-        return digest([self.benchmark, self.options])[:8]
-
-    @property
-    def identification(self) -> dict[str, Any]:
-        """The entries of `run.json` that identify a run."""
-        return {"benchmark": self.benchmark, "asked": self.options, "identity": self.identity}
-
-    @property
-    def title(self) -> str:
-        return f"{self.benchmark}, {self.config.as_model or self.config.model}"
-
-    @property
-    def folder(self) -> Path:
-        if self.config.out:
-            return Path(self.config.out)
-        model = path_slug(self.config.as_model or self.config.model)
-        return places.reports() / "runs" / model / f"{self.benchmark}-{self.identity}"
 
     def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
@@ -277,31 +266,6 @@ def _check(config: RunConfig) -> None:
         raise BadInput(
             "--resources: says what workers of a cluster have to offer; give --scheduler too"
         )
-
-
-def _identify(
-    config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
-) -> dict[str, Any]:
-    """Return the identity of a run; newer options are in it if they are no defaults."""
-    model, judge, base = config.model, config.judge, config.base
-    newer = {
-        "as_model": config.as_model,
-        "as_judge": config.as_judge if judge else None,
-        "label_names": list(label_order(config.labels_of(model))),
-        "generation": config.generation.changed(),
-    }
-    return {
-        **{name: getattr(config, name) for name in IDENTIFYING},
-        "categories": list(config.categories) if config.categories else None,
-        "tasks": names,
-        "prompts": prompt_set.label,
-        "wording_hash": digest(prompt_set.tables),
-        "data_sha256": source.sha256,
-        "model_content": scorers.content(model),
-        "judge_content": scorers.content(judge) if judge else None,
-        **{name: value for name, value in newer.items() if value},
-        **({"base": base, "base_content": scorers.content(base)} if base else {}),
-    }
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:

@@ -11,11 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import __version__, data, records
+from bench import __version__, records
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.core.progress import say
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Model, is_broken
 from bench.scorers.local import hub
@@ -125,7 +124,7 @@ def display(plan: Plan) -> dict[str, Any]:
 
 
 def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
-    """Return the other entries of a new run; an answer that is missing in a file raises BadInput."""
+    """Return the other entries of a new run; raise BadInput if a file lacks an answer."""
     prompt_set = plan.prompt_set
     own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
     model.cover(own_requests)
