@@ -13,7 +13,7 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from bench.core.process import open_streams
+from bench.core.process import collect_rarely, open_streams
 
 
 def context(modules: Sequence[str]) -> Any:
@@ -82,6 +82,7 @@ def _begin(environment: Mapping[str, str], target: Callable[..., None], *argumen
             os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    collect_rarely()
     open_streams()
     target(*arguments)
 
