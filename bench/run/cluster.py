@@ -11,10 +11,11 @@ import logging
 import platform
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,15 +35,14 @@ RETRIES = 2
 
 
 class Result(NamedTuple):
-    """The descriptions of a model and of its worker, the answers, and their tokens."""
+    """The result of a call of a worker's model, its tokens, and the descriptions of both."""
 
+    value: Any
+    tokens: Tally
     request_types: tuple[str, ...]
     answer_modes: tuple[str, ...]
     described: dict[str, Any]
     worker: dict[str, Any]
-    answers: list[Answer]
-    probe: list[dict[str, str]]
-    tokens: Tally
 
 
 # A worker with several threads does one task at a time.
@@ -73,10 +73,9 @@ def _work(
     model: Key,
     keep: Sequence[Key],
     described: dict[str, Any],
-    requests: Sequence[Request] = (),
-    probe: Sequence[str] = (),
+    call: Callable[[Model], Any],
 ) -> Result:
-    """Load a model of the run's models `keep`, check it against `described`, and let it answer."""
+    """Load a model of the run's models `keep`, check it against `described`, and call it."""
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
     torch = sys.modules.get("torch")
@@ -92,14 +91,13 @@ def _work(
     if difference := other_scorer(described, scorer):
         raise BadInput(f"{name}: is not the first worker's ({difference})")
     before = replace(scorer.tally)
-    answers = scorer.answer(requests) if requests else []
-    probed = scorer.probe(probe) if probe else []
+    value = call(scorer)
     tally, now = scorer.tally, scorer.describe()
     tokens = Tally(tally.asked - before.asked, tally.computed - before.computed)
     is_on_gpu = torch and torch.cuda.is_available()
     hardware = torch.cuda.get_device_name() if torch and is_on_gpu else platform.machine()
     worker = {"device": now.get("device"), "hardware": hardware, "packages": packages()}
-    return Result(scorer.request_types, scorer.answer_modes, now, worker, answers, probed, tokens)
+    return Result(value, tokens, scorer.request_types, scorer.answer_modes, now, worker)
 
 
 class Cluster:
@@ -125,17 +123,15 @@ class Cluster:
         with suppress(Exception):  # nobody connected, or the scheduler is gone
             self._client.close(timeout=CONNECT_SECONDS)
 
-    def run(self, tasks: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        """Yield results of `work` with their tasks' numbers; raise the first failure at the end."""
+    def run(self, task: Mapping[str, Any], calls: Sequence[Any]) -> Iterator[tuple[int, Result]]:
+        """Yield results of calls of a model with their numbers; raise the first failure last."""
         self._client = client = self._client or self._connect()
         from distributed import as_completed
 
         self._say_if_nobody_works()
-        shared = {"version": __version__, "keep": self.models}
+        task = {**task, "version": __version__, "keep": self.models}
         options = {"pure": False, "retries": RETRIES, "resources": self.resources}
-        numbers = {
-            client.submit(work, **shared, **task, **options): k for k, task in enumerate(tasks)
-        }
+        numbers = {client.submit(work, **task, call=c, **options): k for k, c in enumerate(calls)}
         failure: Exception | None = None
         try:
             for future in as_completed(numbers, loop=client.loop):
@@ -221,8 +217,9 @@ class RemoteScorer(Model):
                 f"model {model}: workers have working folders of their own; give the absolute "
                 "path with --scheduler"
             )
-        self._cluster, self._key, self._described = cluster, (model, json.dumps(options)), {}
-        ((_, first),) = self._run([{}])
+        self._cluster, self._key = cluster, (model, json.dumps(options))
+        self._described: dict[str, Any] = {}
+        ((_, first),) = self._run([methodcaller("describe")])
         self.request_types, self.answer_modes = first.request_types, first.answer_modes
         self._described = first.described
         files = scorers.content(model) or ""
@@ -240,20 +237,19 @@ class RemoteScorer(Model):
             self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        ((_, result),) = self._run([{"probe": languages}])
-        return result.probe
+        ((_, result),) = self._run([methodcaller("probe", languages)])
+        return result.value
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
         # `then` is used up, and need not travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
-        for number, result in self._run([{"requests": block} for block in requests]):
+        for number, result in self._run([methodcaller("answer", block) for block in requests]):
             self.tally.asked += result.tokens.asked
             self.tally.computed += result.tokens.computed
-            yield list(zip(blocks[number], result.answers, strict=True))
+            yield list(zip(blocks[number], result.value, strict=True))
 
-    def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        task = {"model": self._key, "described": self._described}
-        return self._cluster.run({**task, **part} for part in parts)
+    def _run(self, calls: Sequence[Callable[[Model], Any]]) -> Iterator[tuple[int, Result]]:
+        return self._cluster.run({"model": self._key, "described": self._described}, calls)
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,11 +3,10 @@
 `Plan.options` identify a run: two runs with equal `Plan.options` are the same run.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,31 +132,30 @@ class Plan:
     @cached_property
     def choice(self) -> Choice:
         """The items of this run, at most `limit` of each category and task."""
-        taken: dict[str, list[Any]] = {}
-        excluded: list[dict[str, Any]] = []
-        modified: list[dict[str, Any]] = []
+        parts = defaultdict[tuple[str, str], list[Any]](list)
+        excluded, modified = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
         for name in self.tasks:
-            task, reasons = get(self.benchmark).tasks[name], Counter[tuple[str, str]]()
-            by_category: dict[str, list[Any]] = {}
+            task = get(self.benchmark).tasks[name]
             for item in filter(task.applies, self.loaded.items):
                 if reason := task.excluded(item):
-                    reasons[item.category, reason] += 1
+                    excluded[item.category, name, reason] += 1
                 else:
-                    by_category.setdefault(item.category, []).append(item)
-            parts = [data.spread_evenly(part, self.config.limit) for part in by_category.values()]
-            taken[name] = list(chain(*parts))
-            excluded += [
-                {"category": category, "task": name, "why": reason, "items": n}
-                for (category, reason), n in reasons.items()
-            ]
+                    parts[name, item.category].append(item)
         for effect in self.loaded.effects:
-            entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
-            affected = [task for task in self.tasks if effect.task in ("", task)]
-            entries = excluded if effect.left_out else modified
-            entries.extend({**entry, "task": task} for task in affected)
+            counts = excluded if effect.left_out else modified
+            for name in self.tasks:
+                if effect.task in ("", name):
+                    counts[effect.category, name, effect.what] += effect.rows
+        taken: dict[str, list[Any]] = {name: [] for name in self.tasks}
+        for (name, _category), items in parts.items():
+            taken[name] += data.spread_evenly(items, self.config.limit)
         used = {id(item) for chosen in taken.values() for item in chosen}
         by_id = {item.item_id: item for item in self.loaded.items if id(item) in used}
-        return Choice(taken, by_id, excluded, modified)
+        of_run_json = (
+            [{"category": c, "task": task, "why": why, "items": n} for (c, task, why), n in counts]
+            for counts in (excluded.items(), modified.items())
+        )
+        return Choice(taken, by_id, *of_run_json)
 
     @property
     def items(self) -> pd.DataFrame:
@@ -179,17 +177,14 @@ class Plan:
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            mode = tasks.answer_mode(
-                self.benchmark, task, options["read"], can["verbs"], can["reads"]
-            )
+            read, verbs = options["read"], can["verbs"]
+            mode = tasks.answer_mode(self.benchmark, task, read, verbs, can["reads"])
             unsupported = self._unsupported(task, mode, can)
-            reason = unsupported or self._ungraded(task, can["judge_verbs"])
-            if mode and not reason:
+            if reason := unsupported or self._ungraded(task, can["judge_verbs"]):
+                skipped[task] = reason
+                refused += [task] if not partial and (unsupported or self.config.tasks) else []
+            elif mode:
                 answer_modes[task] = mode
-                continue
-            skipped[task] = reason
-            if not partial and (unsupported or self.config.tasks):
-                refused.append(task)
         if refused or not answer_modes:
             refused = refused or list(skipped)
             problem = (

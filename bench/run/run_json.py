@@ -43,7 +43,21 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    same = _equivalent(metadata, plan)
+    was, now = metadata["asked"], plan.options
+    described = {"model": metadata["model"], "judge": metadata["judge"] or {}}
+    described["base"] = metadata["model"].get("base") or {}
+    names = {**was, "base": described["base"].get("id")}
+    # The user may name a Hub model by its recorded commit.
+    same = {
+        name
+        for name, own in described.items()
+        if now.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
+    }
+    same |= {"base_content"} & {f"{name}_content" for name in same}
+    judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
+    # We can add a judge, unless we skipped tasks that need one.
+    if now["judge"] and was["judge"] is None and "needed" not in judged:
+        same |= {name for name in now if "judge" in name}
     for name, (old, new) in changes(metadata, plan).items():
         if name not in same:
             reason = f"{name} was {old}, now {new}"
@@ -62,25 +76,6 @@ def changes(metadata: Mapping[str, Any], plan: Plan) -> dict[str, tuple[Any, Any
     now = flat(plan.benchmark, plan.options)
     both = {name: (was.get(name), now.get(name)) for name in {**now, **was}}
     return {name: (old, new) for name, (old, new) in both.items() if old != new}
-
-
-def _equivalent(metadata: Mapping[str, Any], plan: Plan) -> set[str]:
-    """Return the options that may differ between a run's `run.json` and a plan."""
-    was, now = metadata["asked"], plan.options
-    same = set()
-    judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
-    # We can add a judge, unless we skipped tasks that need one.
-    if now["judge"] and was["judge"] is None and "needed" not in judged:
-        same = {name for name in now if "judge" in name}
-    # The user may name a Hub model by its recorded commit.
-    for role in ("model", "judge"):
-        commit = (metadata[role] or {}).get("revision")
-        if now[role] == hub.at_commit(str(was[role]), commit):
-            same.add(role)
-    base = metadata["model"].get("base")
-    if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
-        same |= {"base", "base_content"}
-    return same
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
