@@ -142,11 +142,13 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     # only if all local models are tiny ones, which never use one.
     local = [m.model for m in plan.models if "batch_tokens" in backend_of(m.model).takes]
     is_tiny = bool(local) and all(split_kind(model)[0] == "tiny" for model in local)
-    context = processes.context([__name__, *(["bench.scorers.local.load"] if is_tiny else [])])
+    modules = [__name__, *(["bench.scorers.local.load"] if is_tiny else [])]
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(models), "asking", "models") as bar,
     ):
+        # Processes leave interrupts to us if a thread of this pool starts their server.
+        context = pool.submit(processes.context, modules).result()
         given = context, plan, folder, threads, shared
         futures = [pool.submit(_ask_beside, own, *given) for own in models]
         for future in as_completed(futures):

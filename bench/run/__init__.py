@@ -113,8 +113,7 @@ def evaluate(
         metadata = run_json.existing_run(plan)
         is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
         if new_roles:
-            own = {"benchmark": plan.benchmark, "asked": plan.options, "identity": plan.identity}
-            metadata |= own
+            metadata |= plan.entries
         for role in new_roles:
             if like:
                 repeating.check_scorer(like.metadata, role, scorers[role])

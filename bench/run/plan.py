@@ -59,6 +59,7 @@ class Plan:
         config: its options, with every setting of the benchmark.
         options: the options that identify this run, as `run.json` keeps them under `asked`.
         tasks: the tasks that are asked if the model can do them.
+        entries: the same options with the benchmark, for `run.json`.
         title: the benchmark and the model, for messages.
     """
 
@@ -118,6 +119,7 @@ class Plan:
             names = [task for task in names if any(map(own.tasks[task].applies, items))]
         self.tasks = self.options["tasks"] = names
         self.identity = digest([benchmark, self.options])[:8]
+        self.entries = {"benchmark": benchmark, "asked": self.options, "identity": self.identity}
         name = config.as_model or model
         self.title = f"{benchmark}, {name}"
         runs = places.reports() / "runs" / path_slug(name)

@@ -19,7 +19,7 @@ from bench.data import FOUND_GIVEN, FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
 from bench.run.plan import Plan
 from bench.run.results import Run
-from bench.run.run_json import IDENTITY, changes, other_scorer
+from bench.run.run_json import IDENTITY, ROLES, differences, identity, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
@@ -69,10 +69,10 @@ def _same_model(name: str, described: Mapping[str, Any]) -> str:
 
 def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     """Refuse a plan with other requests than the run of this `run.json`."""
-    both = changes(metadata, plan)
-    if metadata["preset"] != plan.config.preset:
-        both["preset"] = metadata["preset"], plan.config.preset
-    for name, (old, new) in both.items():
+    was = {"preset": metadata["preset"], **identity(metadata)}
+    now = {"preset": plan.config.preset, **identity(plan.entries)}
+    for name, difference in differences(was, now).items():
+        old, new = was.get(name), now.get(name)
         # `check_scorer` compares models and files that are loaded: they can have moved.
         if name in ("model", "judge", "base") and None not in (old, new):
             kinds = {scorers.split_kind(model)[0] for model in (old, new)}
@@ -81,12 +81,12 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
             is_same = None in (old, new)
         else:
             # An older run lacks newer entries, but these two mean "not given".
-            is_older = name not in {*metadata["asked"], "label_names", "generation"}
-            is_same = name == "dtype" or (old is None and is_older)
+            is_older = name not in {*was, "label_names", "generation"}
+            is_same = name == "dtype" or is_older
         if not is_same:
             raise BadInput(
-                f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the "
-                "data and the files of that run, or ask anew without --from"
+                f"--from: {difference.replace(name, name.replace('_', '-'), 1)}; give the options, "
+                "the data and the files of that run, or ask anew without --from"
             )
 
 
@@ -101,15 +101,10 @@ def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     """List the conditions that changed since the run `like`, or that we cannot check."""
-    old, new = _conditions(like.metadata), _conditions(now)
-    sentences = [
-        f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-    ]
+    sentences = [*differences(_conditions(like.metadata), _conditions(now)).values()]
     sentences += [
         f"the {role} is behind {now[role]['url']}, and may have changed there without a trace"
-        for role in ("model", "judge")
+        for role in ROLES
         if "url" in (now[role] or {})
     ]
     return [f"not as in {like.folder}: {sentence}" for sentence in sentences]
@@ -117,7 +112,7 @@ def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
 
 def _conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
     values = {**metadata["packages"], "the workbench's commit": metadata["git_commit"]}
-    for role in ("model", "judge"):
+    for role in ROLES:
         for name in DEVICE_OPTIONS:
             if name in (metadata[role] or {}):
                 values[f"the {role}'s {name.replace('_', ' ')}"] = metadata[role][name]

@@ -22,6 +22,7 @@ from bench.scorers.names import short_name
 from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+ROLES = ("model", "judge")
 # Entries that identify a model.
 IDENTITY = ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash")
 IDENTITY += ("prompt_date",)
@@ -35,7 +36,7 @@ def in_folder(out: str | Path | None) -> dict[str, Any]:
 
 def existing_run(plan: Plan) -> dict[str, Any]:
     """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
-    folder = plan.folder
+    folder, new = plan.folder, plan.options
     metadata = in_folder(folder)
     if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
@@ -43,39 +44,40 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    was, now = metadata["asked"], plan.options
-    described = {"model": metadata["model"], "judge": metadata["judge"] or {}}
-    described["base"] = metadata["model"].get("base") or {}
-    names = {**was, "base": described["base"].get("id")}
+    old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
+    described["base"] = described["model"].get("base") or {}
+    names = {**old, "base": described["base"].get("id")}
     # The user may name a Hub model by its recorded commit.
     same = {
         name
         for name, own in described.items()
-        if now.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
+        if new.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
     }
-    same |= {"base_content"} & {f"{name}_content" for name in same}
-    judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
+    same |= {"base_content"} if "base" in same else set()
+    judged = [get(plan.benchmark).tasks[task].judged(new["settings"]) for task in plan.tasks]
     # We can add a judge, unless we skipped tasks that need one.
-    if now["judge"] and was["judge"] is None and "needed" not in judged:
-        same |= {name for name in now if "judge" in name}
-    for name, (old, new) in changes(metadata, plan).items():
+    if new["judge"] and old["judge"] is None and "needed" not in judged:
+        same |= {name for name in new if "judge" in name}
+    for name, difference in differences(identity(metadata), identity(plan.entries)).items():
         if name not in same:
-            reason = f"{name} was {old}, now {new}"
-            message = f"{folder}: holds another run ({reason}); give another --out"
+            message = f"{folder}: holds another run ({difference}); give another --out"
             raise AnotherRun(message, plan.identity)
     return metadata
 
 
-def changes(metadata: Mapping[str, Any], plan: Plan) -> dict[str, tuple[Any, Any]]:
-    """Return the options that differ between a `run.json` and a plan, with both values."""
+def identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options and settings that identify a run, and its benchmark."""
+    options = metadata["asked"]
+    return {**options, **options["settings"], "settings": None, "benchmark": metadata["benchmark"]}
 
-    def flat(benchmark: str, options: dict[str, Any]) -> dict[str, Any]:
-        return {**options, **options["settings"], "settings": None, "benchmark": benchmark}
 
-    was = flat(metadata["benchmark"], metadata["asked"])
-    now = flat(plan.benchmark, plan.options)
-    both = {name: (was.get(name), now.get(name)) for name in {**now, **was}}
-    return {name: (old, new) for name, (old, new) in both.items() if old != new}
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
+    """Describe the entries that differ by their names, for example `seed was 1, now 2`."""
+    return {
+        name: f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
+        for name in {**new, **old}
+        if old.get(name) != new.get(name)
+    }
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
 
 def has_endpoint(metadata: Mapping[str, Any]) -> bool:
     """Return whether an endpoint answers; we ask it again if its answer came back broken."""
-    return any("url" in (metadata[role] or {}) for role in ("model", "judge"))
+    return any("url" in (metadata[role] or {}) for role in ROLES)
 
 
 def entries(role: str, scorer: Model) -> dict[str, Any]:
@@ -180,11 +182,10 @@ def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] 
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
     now = scorer.describe()
-    for name in names:
-        # Older descriptions have fewer entries.
-        if name in before and before[name] != now.get(name):
-            return f"{name} was {before[name]}, now {now.get(name)}"
-    return ""
+    # Older descriptions have fewer entries.
+    known = [name for name in names if name in before]
+    old, new = ({name: every.get(name) for name in known} for every in (before, now))
+    return next(iter(differences(old, new).values()), "")
 
 
 def packages() -> dict[str, str]:
