@@ -123,8 +123,9 @@ def read_run_json(folder: Path) -> dict[str, Any]:
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = error if isinstance(error, OSError | ValueError) else "entries are missing"
         raise BadInput(
-            f"{path}: is damaged or was changed ({error}); put back the file that `bench run` "
+            f"{path}: is damaged or was changed ({reason}); put back the file that `bench run` "
             "wrote, or give another --out"
         ) from None
 

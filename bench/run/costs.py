@@ -132,7 +132,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs and hours."""
     plan = Plan(config, run_json.in_folder(config.out))
     config, metadata = plan.config, run_json.existing_run(plan)
-    respondents = Respondents(config)
+    respondents = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in respondents.roles.items()}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     known = {role: respondents[role] if kind.is_free else kind for role, kind in kinds.items()}
@@ -146,17 +146,17 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     rows = []
     for key, request in planned.items():
         before, role = before_of(request), role_of(request)
-        finished: Request | None = request
+        is_waiting = request.then is not None and before not in replies
+        asked: Request | None = request
         if key in replies:
-            finished = None
+            asked = None
         elif request.then:  # None if the earlier reply failed
-            finished = request.then(request, replies.get(before, REPLY))
-            finished = finished if before in replies else finished or request
+            asked = request.then(request, replies.get(before, REPLY))
+            asked = asked or (request if is_waiting else None)
         counts: tuple[float, ...] = (0, 0, 0, 0)
-        if finished and not kinds[role].is_free:
-            is_waiting = request.after and before not in replies
-            counts = _tokens(finished, planned[before].max_new_tokens if is_waiting else 0, config)
-        rows.append((request.task, role, 1, finished is None, *counts))
+        if asked and not kinds[role].is_free:
+            counts = _tokens(asked, planned[before].max_new_tokens if is_waiting else 0, config)
+        rows.append((request.task, role, 1, asked is None, *counts))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(

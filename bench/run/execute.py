@@ -17,8 +17,8 @@ from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import has_endpoint, other_scorer
-from bench.scorers.base import Answer, Model, checked, digest, is_broken
+from bench.run.run_json import broken, has_endpoint, other_scorer
+from bench.scorers.base import Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
@@ -37,10 +37,10 @@ def execute_requests(
     folder = plan.folder
     rows = records.reopen(folder)
     if has_endpoint(metadata):
-        broken = rows.error.map(is_broken).astype(bool)
-        if broken.any():
-            say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
-        rows = rows[~broken]
+        is_broken = broken(rows)
+        if is_broken.any():
+            say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
+        rows = rows[~is_broken]
     replies = replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))

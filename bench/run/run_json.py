@@ -11,12 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from bench import __version__, records
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import Model, is_broken
+from bench.scorers.base import BROKEN_ANSWER, Model
 from bench.scorers.local import hub
 from bench.scorers.names import short_name
 from bench.tasks import prompts
@@ -88,10 +90,8 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
     if has_new_judge or not records.is_complete(plan.folder):
         return {}
-    if has_endpoint(metadata):
-        errors = records.read(plan.folder, prompts=False).error
-        if any(map(is_broken, errors)):
-            return {}
+    if has_endpoint(metadata) and broken(records.read(plan.folder, prompts=False)).any():
+        return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
         # On a disk that cannot be written, we can still score this run.
@@ -101,8 +101,12 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
 
 
 def has_endpoint(metadata: Mapping[str, Any]) -> bool:
-    """Return whether an endpoint answers; we ask it again if its answer came back broken."""
     return any("url" in (metadata[role] or {}) for role in ROLES)
+
+
+def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which answers came back broken; we ask an endpoint again."""
+    return rows.error.str.startswith(BROKEN_ANSWER)
 
 
 def entries(role: str, scorer: Model) -> dict[str, Any]:
