@@ -28,7 +28,6 @@ from bench.tasks.request import AnswerMode, Request
 NO_JUDGE = "it needs a judge; give --judge MODEL"
 # Options that identify a run as they are.
 IDENTIFYING = ("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype")
-IDENTIFYING += ("max_new_tokens",)
 
 
 class Requests(NamedTuple):
@@ -102,6 +101,7 @@ class Plan:
         }
         self.options: dict[str, Any] = {
             **{name: getattr(config, name) for name in IDENTIFYING},
+            "max_new_tokens": config.max_new_tokens,
             "categories": list(config.categories) if config.categories else None,
             "tasks": names,
             "prompts": self.prompt_set.label,

@@ -74,7 +74,7 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     for name, difference in differences(was, now).items():
         old, new = was.get(name), now.get(name)
         # `check_scorer` compares models and files that are loaded: they can have moved.
-        if name in ("model", "judge", "base") and None not in (old, new):
+        if name in ("model", "judge", "base") and old and new:
             kinds = {scorers.split_kind(model)[0] for model in (old, new)}
             is_same = kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
         elif name.endswith("_content"):

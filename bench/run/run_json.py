@@ -26,8 +26,8 @@ from bench.tasks import prompts
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 ROLES = ("model", "judge")
 # Entries that identify a model.
-IDENTITY = ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash")
-IDENTITY += ("prompt_date",)
+HASHES = ("tokenizer_hash", "chat_template_hash")
+IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
 
 
 def in_folder(out: str | Path | None) -> dict[str, Any]:
