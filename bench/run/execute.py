@@ -45,16 +45,15 @@ def execute_requests(
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
-    left = set[tuple[Any, ...]]()
     for request in chain(*requests.stages):
-        if key_of(request) not in replies or before_of(request) in left:
-            left.add(key_of(request))
-            role = role_of(request)
-            if role not in scorers and (other := other_scorer(metadata[role], scorers[role])):
-                raise BadInput(
-                    f"{folder}: was begun with another {role} ({other}); give the same one, or "
-                    "another --out"
-                )
+        role = role_of(request)
+        if key_of(request) in replies or role in scorers:
+            continue
+        if other := other_scorer(metadata[role], scorers[role]):
+            raise BadInput(
+                f"{folder}: was begun with another {role} ({other}); give the same one, or "
+                "another --out"
+            )
     name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
