@@ -73,20 +73,18 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     now = {"preset": plan.config.preset, **identity(plan.entries)}
     for name, difference in differences(was, now).items():
         old, new = was.get(name), now.get(name)
+        # An older run lacks newer entries, but these two mean "not given".
+        is_older = name not in {*was, "label_names", "generation"}
         # `check_scorer` compares models and files that are loaded: they can have moved.
+        is_checked = name == "dtype" or (name.endswith("_content") and None in (old, new))
         if name in ("model", "judge", "base") and old and new:
             kinds = {scorers.split_kind(model)[0] for model in (old, new)}
-            is_same = kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
-        elif name.endswith("_content"):
-            is_same = None in (old, new)
-        else:
-            # An older run lacks newer entries, but these two mean "not given".
-            is_older = name not in {*was, "label_names", "generation"}
-            is_same = name == "dtype" or is_older
-        if not is_same:
+            is_checked = kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
+        if not is_older and not is_checked:
+            name_of_option = name.replace("_", "-")
             raise BadInput(
-                f"--from: {difference.replace(name, name.replace('_', '-'), 1)}; give the options, "
-                "the data and the files of that run, or ask anew without --from"
+                f"--from: {difference.replace(name, name_of_option, 1)}; give the options, the "
+                "data and the files of that run, or ask anew without --from"
             )
 
 

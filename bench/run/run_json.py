@@ -46,6 +46,8 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
+    if metadata["identity"] == plan.identity:
+        return metadata
     old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
     described["base"] = described["model"].get("base") or {}
     names = {**old, "base": described["base"].get("id")}
