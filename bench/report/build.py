@@ -90,7 +90,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        fingerprint.forget_report(folder)
+        fingerprint.forget(folder / "index.html")
         left = [
             cell
             for cell in study_runs.cells(plan)
@@ -110,7 +110,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
         ]
         if not failed:
-            fingerprint.remember_report(plan, folder)
+            fingerprint.remember(index, fingerprint.of_report(plan, folder))
     return Made(index, failed)
 
 
