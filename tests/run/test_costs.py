@@ -117,4 +117,4 @@ def test_the_command_prints_all_numbers_of_a_run_or_a_study(bench):
     assert "costs" in bench("report s.yml --dry-run")[1]
     assert not Path("reports").exists()
     status, _, err = bench(f"{call} 1")
-    assert (status, "--price: expected IN,OUT" in err) == (2, True)
+    assert (status, "--price 1: expected IN,OUT" in err) == (2, True)
