@@ -15,7 +15,6 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -113,31 +112,31 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
         metadata: dict[str, Any] = json.loads(path.read_bytes())
-        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
         # Runs before version 0.3 have no hash.
-        hash = metadata.pop(HASH, "") or digest(metadata)
-        is_whole = hash == digest(metadata) and identity == metadata["identity"]
+        hash, now = metadata.pop(HASH, ""), digest(metadata)
+        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
+        if hash not in ("", now) or identity != metadata["identity"]:
+            raise ValueError("its content was changed")
+        return metadata
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})") from None
-    except (KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = error if isinstance(error, OSError | ValueError) else "entries are missing"
         raise BadInput(
-            f"{path}: was changed or damaged; put back the file that `bench run` wrote, or give "
-            "another --out"
-        )
-    return metadata
+            f"{path}: is damaged or was changed ({reason}); put back the file that `bench run` "
+            "wrote, or give another --out"
+        ) from None
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write the items of a run, and then its `run.json`; False if these items are stored."""
+    """Write `run.json`, and before it the items unless it notes the same; return whether we did."""
     table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
-        if _read_table(folder, ITEMS).equals(table):
+        is_noted = ITEMS in metadata.get("files", {})
+        if is_noted and _read_table(folder, ITEMS, metadata=metadata).equals(table):
+            write_run_json(folder, metadata)
             return False
     _write_table(folder, ITEMS, table, metadata)
     return True
@@ -216,7 +215,8 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
     """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
-    numbers = _row_numbers(table)
+    own_keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
+    numbers = {key: number for number, key in enumerate(own_keys)}
     _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), metadata)
     with explain_write_errors(folder / ANSWERS):
         (folder / ANSWERS).unlink()
@@ -242,29 +242,18 @@ def _row(line: bytes) -> dict[str, Any] | None:
 def _read_answers(
     folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
 ) -> pa.Table:
+    columns = [*names, PLACE]
+    schema = pa.schema(map(LINE_SCHEMA.field, columns))
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
-        rows = filter(None, map(_row, file))
-        schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
-        tables = [schema.empty_table()]
-        while some := list(islice(rows, 10_000)):
-            tables.append(pa.Table.from_pylist(some, schema))
-        table = pa.concat_tables(tables)
         # The last answer to a request counts.
-        last = pa.array(list(_row_numbers(table).values()), pa.int64())
-        return table.take(last).sort_by(PLACE).select(names)
+        rows = {tuple(map(row.get, KEYS)): row for row in filter(None, map(_row, file))}
+        return pa.Table.from_pylist(list(rows.values()), schema).sort_by(PLACE).select(names)
     if (folder / RECORDS).exists():
         return _read_table(folder, RECORDS, names, metadata)
-    columns = [*names, PLACE]
-    tables = [LINE_SCHEMA.empty_table().select(columns)]
+    tables = [schema.empty_table()]
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
         tables.append(_read_table(folder, f"records/{path.name}", columns, metadata))
     return pa.concat_tables(tables).sort_by(PLACE).select(names)
-
-
-def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
-    """Return the number of the last row of each request."""
-    keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
-    return {key: number for number, key in enumerate(keys)}
 
 
 def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, Any]) -> None:
