@@ -15,6 +15,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ ITEMS = "items.parquet"
 # Key of `run.json` with the hash of the other keys.
 HASH = "hash"
 SCORES = "scores.json"
+# Dictionaries of lines take several times the memory of a table, so we read so many at once.
+MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
 LOCK = ".lock"
@@ -215,8 +218,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
     """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
-    own_keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
-    numbers = {key: number for number, key in enumerate(own_keys)}
+    numbers = _row_numbers(table)
     _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), metadata)
     with explain_write_errors(folder / ANSWERS):
         (folder / ANSWERS).unlink()
@@ -243,17 +245,28 @@ def _read_answers(
     folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
 ) -> pa.Table:
     columns = [*names, PLACE]
-    schema = pa.schema(map(LINE_SCHEMA.field, columns))
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
+        rows = filter(None, map(_row, file))
+        schema = pa.schema(map(LINE_SCHEMA.field, {*columns, *KEYS}))
+        tables = [schema.empty_table()]
+        while some := list(islice(rows, MAX_ROWS_IN_PYTHON)):
+            tables.append(pa.Table.from_pylist(some, schema))
+        table = pa.concat_tables(tables)
         # The last answer to a request counts.
-        rows = {tuple(map(row.get, KEYS)): row for row in filter(None, map(_row, file))}
-        return pa.Table.from_pylist(list(rows.values()), schema).sort_by(PLACE).select(names)
+        last = pa.array(list(_row_numbers(table).values()), pa.int64())
+        return table.take(last).sort_by(PLACE).select(names)
     if (folder / RECORDS).exists():
         return _read_table(folder, RECORDS, names, metadata)
-    tables = [schema.empty_table()]
+    tables = [LINE_SCHEMA.empty_table().select(columns)]
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
         tables.append(_read_table(folder, f"records/{path.name}", columns, metadata))
     return pa.concat_tables(tables).sort_by(PLACE).select(names)
+
+
+def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
+    """Return the number of the last row of each request."""
+    keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
+    return {key: number for number, key in enumerate(keys)}
 
 
 def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, Any]) -> None:
