@@ -82,7 +82,10 @@ def test_greedy_replies_are_the_models_own(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(tmp_path, name):
+def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(
+    tmp_path, name, monkeypatch
+):
+    monkeypatch.setattr("bench.scorers.local.generation.ROOM", 3)
     model, texts, tallies = saved(tmp_path, name), [], []
     for trees in (True, False):
         scorer = load(model)

@@ -21,7 +21,7 @@ from transformers import (
     StoppingCriteriaList,
     StopStringCriteria,
 )
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicLayer
 
 from bench.config import Generation
 from bench.core.errors import BadInput
@@ -34,8 +34,10 @@ from bench.tasks.request import Until
 # all weights.
 CPU_BATCH_FACTOR = 4
 ACCELERATOR_BATCH_FACTOR = 16  # if memory suffices
-# The share of the free memory for keys and values, because each step copies them.
+# The share of the free memory for keys and values, because we copy them now and then.
 MEMORY_SHARE = 0.25
+# Keys and values have room for so many next tokens, so that few steps copy them.
+ROOM = 16
 # We rebuild a batch when this share of it has ended.
 REBUILD_SHARE = 0.5
 
@@ -288,6 +290,7 @@ class Generator:
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
         kept = torch.tensor(rows, device=self.where.device)
+        room = min(ROOM, max(reply.left for reply in batch))
         cache = DynamicCache()
         for k in range(len(before.layers) if before else len(new)):
             parts: list[tuple[torch.Tensor, ...]] = []
@@ -297,17 +300,49 @@ class Generator:
                 before.layers[k] = layer = None  # frees its memory
             if new:
                 parts.append(new[k])
-            keys, values = (_stacked(states, width) for states in zip(*parts, strict=True))
-            cache.update(keys, values, k)
+            cache.layers.append(GrowingLayer(parts, width, room))
         return cache
 
 
-def _stacked(parts: Sequence[torch.Tensor], width: int) -> torch.Tensor:
-    """Stack states [texts, heads, tokens, size], with exactly `width` last tokens, left-padded."""
+class GrowingLayer(DynamicLayer):
+    """Keys and values of a layer, with room for next tokens.
+
+    Args:
+        parts: keys and values [texts, heads, tokens, size] of some texts, padded on the left.
+        width: the number of tokens; a part can have more padding, or less.
+        room: the number of further tokens before we copy these.
+    """
+
+    def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
+        super().__init__()
+        self.lazy_initialization(*parts[0])
+        self._all = [_stacked(states, width, room) for states in zip(*parts, strict=True)]
+        self.keys, self.values = (states[:, :, :width] for states in self._all)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        first = self.get_seq_length()
+        last = first + key_states.shape[2]
+        if last > self._all[0].shape[2]:
+            self._all = [pad(states, (0, 0, 0, last - first + ROOM)) for states in self._all]
+        for states, new in zip(self._all, (key_states, value_states), strict=True):
+            states[:, :, first:last] = new
+        self.keys, self.values = (states[:, :, :last] for states in self._all)
+        return self.keys, self.values
+
+
+def _stacked(parts: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
+    """Stack states [texts, heads, tokens, size]: `width` last tokens, left-padded, then room."""
+    _, heads, _, size = parts[0].shape
     # The mask hides padding, but it must not be NaN.
-    return torch.cat(
-        [pad(part[:, :, -width:], (0, 0, max(width - part.shape[2], 0), 0)) for part in parts]
-    )
+    stacked = parts[0].new_zeros(sum(map(len, parts)), heads, width + room, size)
+    first = 0
+    for part in parts:
+        tokens = min(part.shape[2], width)
+        stacked[first : first + len(part), :, width - tokens : width] = part[:, :, -tokens:]
+        first += len(part)
+    return stacked
 
 
 class FiniteLogits(LogitsProcessor):
