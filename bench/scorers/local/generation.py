@@ -20,6 +20,7 @@ from transformers import (
     StoppingCriteria,
     StoppingCriteriaList,
     StopStringCriteria,
+    TopPLogitsWarper,
 )
 from transformers.cache_utils import Cache, DynamicLayer
 
@@ -270,7 +271,9 @@ class Generator:
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
-            processors += self._processors(self._sampling, [0], ends)
+            for step in self._processors(self._sampling, [0], ends):
+                is_top_p = isinstance(step, TopPLogitsWarper)
+                processors.append(TopP(step.top_p) if is_top_p else step)
             processors.append(SeededSampling(seeds, written, steps, width))
         out = self.network.generate(
             input_ids=ids,
@@ -436,6 +439,23 @@ class SeededSampling(LogitsProcessor):
             cumulative, (draw * cumulative[:, -1])[:, None], right=True
         ).clamp(max=scores.shape[1] - 1)
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
+
+
+class TopP(TopPLogitsWarper):
+    """Keeps the same tokens as transformers, but sorts with NumPy, many times as fast on a CPU."""
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if scores.device.type != "cpu":
+            return super().__call__(input_ids, scores)
+        size = scores.shape[1]
+        ascending = torch.from_numpy(np.sort(scores.numpy(), 1))
+        shares = ascending.softmax(-1).cumsum(-1)
+        removed = (shares <= 1 - self.top_p).sum(-1, keepdim=True).clamp(max=size - 1)
+        kept = scores >= ascending.gather(1, removed)
+        # If the last removed and the first kept token are as likely, their order decides.
+        if (kept.sum(-1, keepdim=True) != size - removed).any():
+            return super().__call__(input_ids, scores)
+        return scores.masked_fill(~kept, self.filter_value)
 
 
 def _end_tokens(config: Any, tokenizer: Any) -> list[int]:
