@@ -337,15 +337,9 @@ class GrowingLayer(DynamicLayer):
 
 def _stacked(parts: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
     """Stack states [texts, heads, tokens, size]: `width` last tokens, left-padded, then room."""
-    _, heads, _, size = parts[0].shape
     # The mask hides padding, but it must not be NaN.
-    stacked = parts[0].new_zeros(sum(map(len, parts)), heads, width + room, size)
-    first = 0
-    for part in parts:
-        tokens = min(part.shape[2], width)
-        stacked[first : first + len(part), :, width - tokens : width] = part[:, :, -tokens:]
-        first += len(part)
-    return stacked
+    wide = [pad(part[:, :, -width:], (0, 0, max(width - part.shape[2], 0), room)) for part in parts]
+    return torch.cat(wide) if len(wide) > 1 else wide[0]
 
 
 class FiniteLogits(LogitsProcessor):
