@@ -25,7 +25,7 @@ def context(modules: Sequence[str]) -> Any:
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     copies, before = multiprocessing.get_context("forkserver"), dict(os.environ)
-    copies.set_forkserver_preload(list(modules))
+    copies.set_forkserver_preload(["bench.core.server_start", *modules])
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
         forkserver.ensure_running()
