@@ -163,7 +163,7 @@ def _add_up(
     """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
     sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
     *keys, part_codes = sums.index.codes
-    # The sums are sorted, so a cluster begins where its stratum or unit differs from the one before.
+    # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
     return Clusters(
         list(sums.index.levels[0]),
@@ -193,8 +193,9 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarra
         parts, places = np.unique(clusters.part[own], return_inverse=True)
         sums = np.zeros((n, len(parts), n_columns))
         sums[clusters.cluster[own] - first, places] = clusters.sums[own]
-        added = weights @ sums.reshape(n, -1)
-        resamples[:, parts] += added.reshape(draws, len(parts), n_columns)
+        # Many columns are of other parts.
+        part, column = np.nonzero(sums.any(0) | (n == 1))
+        resamples[:, parts[part], column] += weights @ sums[:, part, column]
     return resamples
 
 
