@@ -245,13 +245,20 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
             for resampled in (totals.resamples, totals.second, totals.pairs)
         )
         both = first + second
-        of_first, of_second, of_pairs, of_both = (
-            pd.DataFrame(spread).var(ddof=0).to_numpy() for spread in (first, second, pairs, both)
-        )
+        of_first, of_second, of_pairs, of_both = map(_variance, (first, second, pairs, both))
         # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller.
         wanted = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
         combined = observed + both * np.sqrt(wanted / of_both)
     return np.concatenate([observed, np.where(of_both > NOISE**2, combined, resamples)])
+
+
+def _variance(values: np.ndarray) -> np.ndarray:
+    """Compute the variance over the first axis, without NaN."""
+    known = ~np.isnan(values)
+    n = known.sum(0)
+    distances = values - np.where(known, values, 0.0).sum(0) / n
+    variance: np.ndarray = np.where(known, distances**2, 0.0).sum(0) / n
+    return variance
 
 
 def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:

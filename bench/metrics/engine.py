@@ -252,10 +252,11 @@ class Scoring:
         rows.sort(key=lambda row: places[row.category])
         return self.annotate(score_table(rows))
 
-    def rows_by_category(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the rows of each category, then all rows."""
-        yield from self.rows.groupby("category", sort=False)
-        yield ALL, self.rows
+    def rows_by_category(self, *columns: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield some columns of the rows of each category, then of all rows."""
+        rows = self.rows[["category", *columns]]
+        yield from rows.groupby("category", sort=False)
+        yield ALL, rows
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
