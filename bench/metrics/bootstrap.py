@@ -26,7 +26,7 @@ of single answers three times).
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -162,15 +162,16 @@ def _add_up(
 ) -> Clusters:
     """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
     sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
-    *keys, part_codes = sums.index.codes
+    index = cast(pd.MultiIndex, sums.index)
+    *keys, part_codes = index.codes
     # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
     return Clusters(
-        list(sums.index.levels[0]),
+        list(index.levels[0]),
         parts,
         keys[0][begins],
         np.cumsum(begins) - 1,
-        pd.Index(parts).get_indexer(sums.index.levels[-1])[part_codes],
+        pd.Index(parts).get_indexer(index.levels[-1])[part_codes],
         sums.to_numpy(np.float64),
     )
 

@@ -109,13 +109,13 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
         _count_letters(rows, biased)
     in_order = np.array([":" not in request for request in requests])
     for column in RELEASED:
-        rows[column] = rows[column.removeprefix("released_")] & in_order
+        rows[column] = rows[column.removeprefix("released_")].to_numpy() & in_order
     # If the audit has no other labels, there are no audited scores. Older runs have no such column.
     audited = rows.get("label_audited", rows.label)
-    trusted = (audited >= 0) & bool((audited != rows.label).any())
+    trusted = ((audited >= 0) & bool((audited != rows.label).any())).to_numpy()
     for column in AUDITED[:-1]:
-        rows[column] = rows[column.removeprefix("audited_")].astype(bool) & trusted
-    rows["audited_correct"] = (rows.chosen == LETTER[audited.to_numpy(int)]) & trusted
+        rows[column] = rows[column.removeprefix("audited_")].to_numpy(bool) & trusted
+    rows["audited_correct"] = (rows.chosen == LETTER[audited.to_numpy(int)]).to_numpy() & trusted
     _count_probabilities(rows, biased)
     _count_explanations(rows, records)
     rows[ORDERED] = False
