@@ -32,15 +32,15 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
         first: how often it draws A.
     """
     rng = np.random.default_rng(n)
-    counts = np.zeros((draws, n))
+    counts = np.zeros((n, draws))
     for a, b in combinations(range(n), 2):  # each pair is asked about in both orders
         if first == EVEN:
             votes = rng.binomial(2, EVEN, draws)
         else:
             votes = rng.binomial(1, first, draws) + rng.binomial(1, 1 - first, draws)
-        counts[:, a] += votes
-        counts[:, b] += 2 - votes
-    return float(np.mean(decay(counts.var(axis=1), rate)))
+        counts[a] += votes
+        counts[b] += 2 - votes
+    return float(np.mean(decay(counts.var(axis=0), rate)))
 
 
 def constant_answers(
