@@ -138,14 +138,14 @@ def resample(
     """
     part = part or stratum
     names = list(parts or sorted(rows[part].unique()))
-    clusters = _add_up(rows, stratum, [cluster], part, names, columns)
+    clusters = _add_up(rows, [stratum, cluster], part, names, columns)
     observed = np.zeros((1, len(names), len(columns)))
     np.add.at(observed[0], clusters.part, clusters.sums)
     totals = Totals(names, columns, observed, _resample(clusters, draws, seed, ""), clusters)
     if not crossed:
         return totals
-    second = _add_up(rows, crossed[0], [crossed[1]], part, names, columns)
-    pairs = _add_up(rows, stratum, [cluster, crossed[1]], part, names, columns)
+    second = _add_up(rows, list(crossed), part, names, columns)
+    pairs = _add_up(rows, [stratum, cluster, crossed[1]], part, names, columns)
     return totals._replace(
         second=_resample(second, draws, seed, "second"),
         pairs=_resample(pairs, draws, seed, "pairs"),
@@ -153,15 +153,10 @@ def resample(
 
 
 def _add_up(
-    rows: pd.DataFrame,
-    stratum: str,
-    units: list[str],
-    part: str,
-    parts: list[object],
-    columns: list[str],
+    rows: pd.DataFrame, units: list[str], part: str, parts: list[object], columns: list[str]
 ) -> Clusters:
-    """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
-    sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
+    """Add up columns by stratum (the first of `units`), cluster (the others) and part."""
+    sums = rows.groupby([*units, part], sort=True, observed=True)[columns].sum()
     index = cast(pd.MultiIndex, sums.index)
     *keys, part_codes = index.codes
     # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
@@ -178,8 +173,7 @@ def _add_up(
 
 def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarray:
     """Resample the clusters of each stratum: [draws, parts, columns]."""
-    n_columns = clusters.sums.shape[1]
-    resamples = np.zeros((draws, len(clusters.parts), n_columns))
+    resamples = np.zeros((draws, len(clusters.parts), clusters.sums.shape[1]))
     for k, name in enumerate(clusters.strata):
         first, last = np.searchsorted(clusters.stratum, [k, k + 1])
         n = int(last - first)
@@ -192,7 +186,7 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarra
             weights = rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
         own = slice(*np.searchsorted(clusters.cluster, [first, last]))
         parts, places = np.unique(clusters.part[own], return_inverse=True)
-        sums = np.zeros((n, len(parts), n_columns))
+        sums = np.zeros((n, len(parts), clusters.sums.shape[1]))
         sums[clusters.cluster[own] - first, places] = clusters.sums[own]
         # Many columns are of other parts.
         part, column = np.nonzero(sums.any(0) | (n == 1))

@@ -228,14 +228,9 @@ class Scoring:
         places, categories, tasks = places_of(self.rows)
         rows = self.rows.assign(place=places if self.by_task else places // len(tasks))
         parts = range(len(categories) * (len(tasks) if self.by_task else 1))
+        columns, crossed = list(self.columns), self.crossed
         return resample(
-            rows,
-            "stratum",
-            "cluster",
-            list(self.columns),
-            part="place",
-            parts=parts,
-            crossed=self.crossed,
+            rows, "stratum", "cluster", columns, part="place", parts=parts, crossed=crossed
         )
 
     @cached_property
@@ -289,11 +284,7 @@ class Scoring:
         return replicate(self.totals, lambda sums: with_mean(self._scores(metric, sums), known))
 
     def samples(self, metric: Metric, observed: np.ndarray) -> list[Sample]:
-        """Count the clusters that each score rests on, of the categories and over all.
-
-        Args:
-            observed: the observed scores [categories + 1].
-        """
+        """Count the clusters that each of the observed scores [categories + 1] rests on."""
         n = len(self.categories)
         sums = self.totals.observed.reshape(n, -1, len(self.columns))
         tasks = np.arange(sums.shape[1])
@@ -320,11 +311,7 @@ class Scoring:
         return ~np.isnan(values).any(0) if self.over_defined else np.full(values.shape[1], True)
 
     def counts(self, metric: Metric) -> np.ndarray:
-        """Count the `n` of scores, the answers that they rest on, and the readable ones.
-
-        Returns:
-            float64 [3, categories + 1].
-        """
+        """Count the `n` of scores, all answers and readable ones: [3, categories + 1]."""
         sums = self.observed.of_tasks(metric.own_tasks)
         columns = (metric.counts or metric.bottom or metric.read[0], *metric.read)
         counts = np.stack([sums[column] for column in columns])
@@ -337,11 +324,7 @@ class Scoring:
         return metric.reason(replace(sums, values=sums.values[own]))
 
     def ends(self, metric: Metric) -> np.ndarray:
-        """Compute the least and the most that scores could be if all answers were readable.
-
-        Returns:
-            float64 [2, categories + 1].
-        """
+        """Compute the least and the most if all answers were readable: [2, categories + 1]."""
         ends = self.ends_of_categories(metric)
         return with_mean(ends, self._counted(ends))
 

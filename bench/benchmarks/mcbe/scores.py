@@ -170,13 +170,11 @@ class McbeScoring(Scoring):
         return [np.concatenate([sums[:, :, place, k] for sums in arrays]) for k in (top, bottom)]
 
     def ratio(self, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-        """Divide sums.
-
-        In the paper, a score is the mean of the repeats' scores. This makes a difference if some
-        answers are unreadable.
-        """
+        """Divide sums [n, ...]."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = top / bottom
+            # In the paper, a score is the mean of the repeats' scores. This makes a difference if
+            # some answers are unreadable.
             if self.preset == "paper":
                 repeats = values[-len(self.repeats) :]
                 known = ~np.isnan(repeats)
@@ -188,11 +186,7 @@ class McbeScoring(Scoring):
     def mean(
         self, tasks: Sequence[str], measure: str = "score", rows: slice = slice(None)
     ) -> np.ndarray:
-        """Return the means over the tasks that a category was asked: [n, categories + 1].
-
-        Args:
-            rows: some of the n rows, the first among them.
-        """
+        """Return the means over the tasks that a category was asked: [n, categories + 1]."""
         values = np.stack([self.by_measure[task, measure][rows] for task in tasks])
         asked = self.asked[:-1, self.places(tasks)].T[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -210,10 +204,7 @@ class McbeScoring(Scoring):
         return ~np.isnan(self.mean(metric.own_tasks, rows=FIRST)[0, :-1])
 
     def added(self, metric: Metric, column: str) -> np.ndarray:
-        """Add up a column over the tasks of a metric: [1 + repeats, categories + 1].
-
-        The first row is as observed.
-        """
+        """Add up a column over tasks, as observed and by repeat: [1 + repeats, categories + 1]."""
         own = self.by_repeat[..., self.columns.index(column)]
         sums = own[..., self.places(metric.own_tasks)].sum(2)
         return np.column_stack([sums, sums[:, self.counted(metric)].sum(1)])
@@ -300,7 +291,7 @@ class McbeScoring(Scoring):
         # The released code has no unreadable answers, so its scores have no bounds.
         is_bounded = metric.name in BOUNDED and self.preset != "official"
         if is_bounded:
-            ends, scored, units = self.ends(metric), *self.complete(metric)
+            ends, (scored, units) = self.ends(metric), self.complete(metric)
         for k, row in enumerate(super().rows_of(metric)):
             if not self.has_row(metric, row.category, int(asked[k].sum())):
                 continue
