@@ -164,8 +164,9 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """Make a score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
     undefined = table.score.isna()
-    table.loc[undefined, ["ci_low", "ci_high", "bound_low", "bound_high"]] = math.nan
-    assert (table.note[undefined] != "").all(), "an undefined score without a reason"
+    if undefined.any():
+        table.loc[undefined, ["ci_low", "ci_high", "bound_low", "bound_high"]] = math.nan
+        assert (table.note[undefined] != "").all(), "an undefined score without a reason"
     return table
 
 
