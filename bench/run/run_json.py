@@ -225,6 +225,7 @@ def first_difference(
     return ""
 
 
+@cache
 def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
     own = {"bias-workbench": __version__, "python": platform.python_version()}
