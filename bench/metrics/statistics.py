@@ -43,6 +43,8 @@ COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kend
 LEAST_POINTS = 3
 # Scores that are equal to this many decimals are the same number computed in two ways.
 NOISE_DIGITS = 9
+# The sums of a unit, and whether it has no value.
+NUMBERS = ["top", "bottom", "missing"]
 # Joins the names of a part that several columns name.
 SEPARATOR = "\x1f"
 
@@ -175,8 +177,9 @@ def compare(
     for values, index in table.groups(groups):
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
         sides = {name: own.set_index("item") for name, own in by_side}
+        numbers = {name: own[NUMBERS].astype(float) for name, own in sides.items()}
         for k, first in enumerate(sides):
-            others = dict(islice(sides.items(), k + 1, None))
+            others = {name: numbers[name] for name in islice(sides, k + 1, None)}
             tests = _compare_with(sides[first], others, length)
             for second, (tested, n, missing) in tests.items():
                 note = join_notes(tested.note, _without_value(missing, n, column))
@@ -203,15 +206,16 @@ def _compare_with(
             results |= {name: (Comparison(note="no item in common"), 0, 0) for name in names}
             continue
         both, missing, sums = first[mask], {}, []
+        own = both[NUMBERS].to_numpy(float)
         for name in names:
-            other = others[name].loc[both.index]
+            other = others[name].loc[both.index].to_numpy()
             # A unit without a value of one of the two does not count for the other.
-            missing[name] = (both.missing | other.missing).to_numpy()
-            own = np.hstack([side[["top", "bottom"]].to_numpy() for side in (both, other)])
-            sums.append(np.where(missing[name][:, None], 0.0, own))
+            missing[name] = (own[:, 2] > 0) | (other[:, 2] > 0)
+            pair = np.hstack([own[:, :2], other[:, :2]])
+            sums.append(np.where(missing[name][:, None], 0.0, pair))
         columns = [f"{column} {k}" for k in range(2 * len(names)) for column in ("top", "bottom")]
         values = pd.DataFrame(np.hstack(sums), both.index, columns)
-        units = pd.concat([both.drop(columns=["top", "bottom"]), values], axis=1)
+        units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
         totals = _resampled(units, columns)
         for k, name in enumerate(names):
             tested = _test(totals, 4 * k, length)
