@@ -8,7 +8,6 @@ compute scores as in a run, so the harness needs this package. For example:
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,10 +163,7 @@ def _values(doc: Mapping[str, Any], response: str) -> dict[str, Any]:
 def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float:
     """Compute a score over all categories; NaN if it is undefined."""
     rows = pd.DataFrame(list(values)).assign(n=1, came=1)
-    rows["part"] = rows.category + "|" + rows.task
     rows[[name for name in SUMS if name not in rows]] = 0
     scoring = cbbq.scoring_of(rows, "robust")
-    for category, own in scoring.rows_of_table():
-        if (category, *own.place) == (ALL, task, metric):
-            return float(scoring.values(own, ALL)[0])
-    return math.nan
+    (own,) = (one for one in scoring.metrics if one.place == (task, metric))
+    return float(scoring.values(own)[0, -1])

@@ -25,7 +25,7 @@ of single answers three times).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +36,6 @@ from scipy.special import ndtr, stdtrit
 Limits = tuple[float, float]
 # A function of sums [n, strata, columns] that returns n numbers, NaN if undefined.
 Statistic = Callable[[np.ndarray], np.ndarray]
-# A stratum and a cluster.
-Cluster = tuple[object, object]
 DRAWS = 1000
 LEVEL = 0.95
 # Resamples that differ by less are alike.
@@ -74,6 +72,25 @@ class Estimate(NamedTuple):
     high: float
 
 
+class Clusters(NamedTuple):
+    """Sums of clusters: a row for each cluster and each part in which it has rows.
+
+    Attributes:
+        strata: names of the strata.
+        parts: names of the parts.
+        stratum: int [clusters], the number of each cluster's stratum, in rising order.
+        cluster, part: int [rows], the numbers of both.
+        sums: float64 [rows, columns].
+    """
+
+    strata: list[object]
+    parts: list[object]
+    stratum: np.ndarray
+    cluster: np.ndarray
+    part: np.ndarray
+    sums: np.ndarray
+
+
 class Totals(NamedTuple):
     """Sums by part of the data, as observed and as resampled.
 
@@ -82,7 +99,7 @@ class Totals(NamedTuple):
         columns: names of the sums.
         observed: float64 [1, strata, columns].
         resamples: float64 [draws, strata, columns].
-        clusters: of each part, the sums [columns] of each cluster.
+        clusters: the sums of each cluster.
         second, pairs: as `resamples`, for units that are crossed with the clusters, and for pairs
             of both.
     """
@@ -91,7 +108,7 @@ class Totals(NamedTuple):
     columns: list[str]
     observed: np.ndarray
     resamples: np.ndarray
-    clusters: list[Mapping[Cluster, np.ndarray]]
+    clusters: Clusters
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
 
@@ -103,6 +120,7 @@ def resample(
     columns: list[str],
     *,
     part: str = "",
+    parts: Sequence[object] | None = None,
     crossed: tuple[str, str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
@@ -114,38 +132,56 @@ def resample(
     Args:
         part: a column that divides strata; we resample a cluster with its rows in all parts.
             Default: the stratum itself.
+        parts: names of all parts; one without rows has sums of 0. Default: the parts of the rows.
         crossed: the columns of the stratum and the cluster of a second sampled unit, which is
             crossed with `cluster`.
     """
     part = part or stratum
-    sums = rows.groupby([stratum, cluster, part], sort=True, observed=True)[columns].sum()
-    names = list(dict.fromkeys(name for _, name in sorted((key[0], key[2]) for key in sums.index)))
-    clusters: dict[object, dict[Cluster, np.ndarray]] = {name: {} for name in names}
-    for key, row in zip(sums.index, sums.to_numpy(dtype=np.float64), strict=True):
-        clusters[key[2]][key[:2]] = row
-    observed = np.array([[sum(own.values()) for own in clusters.values()]])
-    resamples = _resample(sums, names, draws, seed, "")
-    totals = Totals(names, columns, observed, resamples, list(clusters.values()))
+    names = list(parts or sorted(rows[part].unique()))
+    clusters = _add_up(rows, stratum, [cluster], part, names, columns)
+    observed = np.zeros((1, len(names), len(columns)))
+    np.add.at(observed[0], clusters.part, clusters.sums)
+    totals = Totals(names, columns, observed, _resample(clusters, draws, seed, ""), clusters)
     if not crossed:
         return totals
-
-    def again(kind: str, within: str, units: list[str]) -> np.ndarray:
-        numbered = rows.assign(unit=rows.groupby(units, sort=True, observed=True).ngroup())
-        sums = numbered.groupby([within, "unit", part], sort=True, observed=True)[columns].sum()
-        return _resample(sums, names, draws, seed, kind)
-
-    second = again("second", crossed[0], [crossed[1]])
-    return totals._replace(second=second, pairs=again("pairs", stratum, [cluster, crossed[1]]))
+    second = _add_up(rows, crossed[0], [crossed[1]], part, names, columns)
+    pairs = _add_up(rows, stratum, [cluster, crossed[1]], part, names, columns)
+    return totals._replace(
+        second=_resample(second, draws, seed, "second"),
+        pairs=_resample(pairs, draws, seed, "pairs"),
+    )
 
 
-def _resample(
-    sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str
-) -> np.ndarray:
-    """Resample sums, indexed by stratum, cluster and part, to [draws, parts, columns]."""
-    resamples = np.zeros((draws, len(parts), sums.shape[1]))
-    for name, stratum in sums.groupby(level=0, observed=True):
-        units, order = pd.factorize(stratum.index.get_level_values(1))
-        n = len(order)
+def _add_up(
+    rows: pd.DataFrame,
+    stratum: str,
+    units: list[str],
+    part: str,
+    parts: list[object],
+    columns: list[str],
+) -> Clusters:
+    """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
+    sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
+    *keys, part_codes = sums.index.codes
+    # The sums are sorted, so a cluster begins where its stratum or unit differs from the one before.
+    begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
+    return Clusters(
+        list(sums.index.levels[0]),
+        parts,
+        keys[0][begins],
+        np.cumsum(begins) - 1,
+        pd.Index(parts).get_indexer(sums.index.levels[-1])[part_codes],
+        sums.to_numpy(np.float64),
+    )
+
+
+def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarray:
+    """Resample the clusters of each stratum: [draws, parts, columns]."""
+    n_columns = clusters.sums.shape[1]
+    resamples = np.zeros((draws, len(clusters.parts), n_columns))
+    for k, name in enumerate(clusters.strata):
+        first, last = np.searchsorted(clusters.stratum, [k, k + 1])
+        n = int(last - first)
         # With a generator per stratum, an interval does not depend on the other categories.
         rng = np.random.default_rng([seed, *str(name).encode(), *kind.encode()])
         # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao
@@ -153,10 +189,12 @@ def _resample(
         weights = np.full((draws, n), np.nan)
         if n > 1:
             weights = rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
-        values, by_part = stratum.to_numpy(np.float64), stratum.index.get_level_values(2)
-        for part in by_part.unique():
-            own = by_part == part
-            resamples[:, parts.index(part)] += weights[:, units[own]] @ values[own]
+        own = slice(*np.searchsorted(clusters.cluster, [first, last]))
+        parts, places = np.unique(clusters.part[own], return_inverse=True)
+        sums = np.zeros((n, len(parts), n_columns))
+        sums[clusters.cluster[own] - first, places] = clusters.sums[own]
+        added = weights @ sums.reshape(n, -1)
+        resamples[:, parts] += added.reshape(draws, len(parts), n_columns)
     return resamples
 
 
@@ -205,14 +243,14 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
             statistic(resampled) - observed
             for resampled in (totals.resamples, totals.second, totals.pairs)
         )
-    both = first + second
-    spreads = pd.DataFrame({"first": first, "second": second, "pairs": pairs, "both": both})
-    of_first, of_second, of_pairs, of_both = spreads.var(ddof=0)
-    if not of_both > NOISE**2:
-        return np.concatenate([observed, resamples])
-    # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller one.
-    wanted = max(of_first + of_second - of_pairs, of_first, of_second)
-    return np.concatenate([observed, observed + both * math.sqrt(wanted / of_both)])
+        both = first + second
+        of_first, of_second, of_pairs, of_both = (
+            pd.DataFrame(spread).var(ddof=0).to_numpy() for spread in (first, second, pairs, both)
+        )
+        # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller.
+        wanted = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
+        combined = observed + both * np.sqrt(wanted / of_both)
+    return np.concatenate([observed, np.where(of_both > NOISE**2, combined, resamples)])
 
 
 def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
@@ -227,26 +265,29 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     without[np.arange(n), np.arange(n)] = np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = np.isnan(statistic(without))
-    column = totals.columns.index(size) if size else -1
-    weights: dict[object, dict[Cluster, float]] = {}
-    for k in np.flatnonzero(lost):
-        for key, sums in totals.clusters[k].items():
-            within = weights.setdefault(key[0], {})
-            within[key] = within.get(key, 0.0) + (float(sums[column]) if size else 1.0)
-    sizes = [np.array([w for w in within.values() if w > 0]) for within in weights.values()]
-    shares = [own / own.sum() for own in sizes if len(own)]
-    if not shares:
+    return sample_of_parts(totals, lost, size)
+
+
+def sample_of_parts(totals: Totals, parts: np.ndarray, size: str = "") -> Sample:
+    """Count the clusters of some parts, given by a mask; `size` is as in `sample`."""
+    clusters = totals.clusters
+    own = parts[clusters.part]
+    weights = clusters.sums[own, totals.columns.index(size)] if size else None
+    weights = np.bincount(clusters.cluster[own], weights, len(clusters.stratum))
+    known = weights > 0
+    strata, weights = clusters.stratum[known], weights[known]
+    shares = weights / np.bincount(strata, weights)[strata]
+    units = np.bincount(strata)
+    squares, cubes = np.bincount(strata, shares**2), np.bincount(strata, shares**3)
+    alone, several = units == 1, units > 1
+    n = int((units > 0).sum())
+    if not n:
         return Sample(0, 0, 0)
-    squares = sum(float((w**2).sum()) for w in shares)
     # The part of the variance that resamples show, if all clusters' means have the same variance.
-    seen = sum(
-        float((w**2).sum() - 2 * (w**3).sum() + (w**2).sum() ** 2) * len(w) / (len(w) - 1)
-        for w in shares
-        if len(w) > 1
-    )
-    alone = sum(1.0 for w in shares if len(w) == 1)
-    widening = math.sqrt((squares - alone) / seen) if seen > 0 else 1.0
-    return Sample(sum(map(len, shares)), len(shares), len(shares) ** 2 / squares, widening)
+    spread = (squares - 2 * cubes + squares**2)[several]
+    seen = float((spread * units[several] / (units[several] - 1)).sum())
+    widening = math.sqrt((squares.sum() - alone.sum()) / seen) if seen > 0 else 1.0
+    return Sample(int(units.sum()), n, n**2 / float(squares.sum()), widening)
 
 
 def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None) -> Estimate:

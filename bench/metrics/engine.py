@@ -22,12 +22,11 @@ from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
     Limits,
     Sample,
-    Statistic,
     Totals,
     interval,
     replicate,
     resample,
-    sample,
+    sample_of_parts,
 )
 from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table
 
@@ -36,13 +35,12 @@ UNREADABLE = "no answer could be read"
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of columns: `sums["correct"]` is an array of n numbers.
+    """Sums of columns: `sums["correct"]` is an array of n numbers, for example of n categories.
 
     Attributes:
         columns: names of the columns.
-        values: float64 [n, parts, columns]; n is 1 for observed sums, else the resamples.
-        parts: the places of the parts that count. A part is a category, and a task in it or another
-            division.
+        tasks: the places of the tasks that count.
+        values: float64 [n, tasks, columns].
 
     Examples:
         >>> rows = pd.DataFrame({"category": "age", "task": "ss", "correct": [1.0, 0.0, 1.0]})
@@ -51,39 +49,37 @@ class Sums:
     """
 
     columns: Sequence[str]
+    tasks: Mapping[str, int]
     values: np.ndarray
-    parts: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of_totals(cls, totals: Totals, values: np.ndarray) -> Self:
-        """Name the parts and columns of some of the totals, the observed or the resampled ones."""
-        named = (str(name).partition("|") for name in totals.strata)
-        parts = {(category, rest): k for k, (category, _, rest) in enumerate(named)}
-        return cls(totals.columns, values, parts)
 
     @classmethod
     def of_rows(cls, rows: pd.DataFrame, columns: Sequence[str]) -> Self:
-        """Add up columns by category and task."""
-        sums = rows.groupby(["category", "task"], sort=False)[list(columns)].sum()
-        return cls(
-            columns, sums.to_numpy(np.float64)[None], {p: k for k, p in enumerate(sums.index)}
-        )
-
-    def of_categories(self, categories: Collection[str]) -> Self:
-        """Return the sums of some categories."""
-        return replace(self, parts={p: k for p, k in self.parts.items() if p[0] in categories})
+        """Add up columns by category, in the order of the rows, and task."""
+        places, categories, tasks = places_of(rows)
+        by_place = rows[list(columns)].groupby(places).sum()
+        sums = by_place.reindex(range(len(categories) * len(tasks)), fill_value=0.0)
+        shape = (len(categories), len(tasks), len(columns))
+        return cls(columns, tasks, sums.to_numpy(np.float64).reshape(shape))
 
     def of_tasks(self, tasks: Collection[str]) -> Self:
         """Return the sums of some tasks; of all, if none is given."""
-        own = {p: k for p, k in self.parts.items() if not tasks or p[1] in tasks}
-        return replace(self, parts=own)
+        own = {name: k for name, k in self.tasks.items() if not tasks or name in tasks}
+        return replace(self, tasks=own)
 
     def __getitem__(self, column: str) -> np.ndarray:
         if column not in self.columns:
             raise BadInput(expected(column, self.columns, "column"))
-        own = self.values[:, list(self.parts.values()), self.columns.index(column)]
+        own = self.values[:, list(self.tasks.values()), self.columns.index(column)]
         total: np.ndarray = own.sum(1)
         return total
+
+
+def places_of(rows: pd.DataFrame) -> tuple[np.ndarray, list[str], dict[str, int]]:
+    """Return the place of each row among all pairs of a category and a task, and both."""
+    (category, categories), (task, tasks) = (
+        pd.factorize(rows[name]) for name in ("category", "task")
+    )
+    return category * len(tasks) + task, list(categories), {name: k for k, name in enumerate(tasks)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +90,8 @@ class Metric:
         name: the name in the column `metric`.
         task: the task of the answers, or `all`.
         top, bottom: the columns with the sums to divide.
-        of: in place of `top` and `bottom`: a function of the `Sums` of a category, which returns an
-            array of n scores, NaN if undefined.
+        of: in place of `top` and `bottom`: a function of the `Sums` of n categories or resamples,
+            which returns an array of n scores, NaN if undefined.
         parts: in place of both: weights and metrics to add up.
         tasks: the tasks of a metric of `all`; none: the tasks of its parts, or all tasks.
         baseline: the score of a random answerer; NaN if it has none.
@@ -146,7 +142,7 @@ class Metric:
         return self.tasks if self.task == ALL else [self.task]
 
     def values(self, sums: Sums) -> np.ndarray:
-        """Compute the scores [n] of the sums of one category."""
+        """Compute the scores [n] of sums."""
         if self.of:
             return self.of(sums)
         if self.parts:
@@ -164,13 +160,13 @@ class Metric:
         if self.parts:
             return np.sum([weight * part.ends(sums) for weight, part in self.parts], axis=0)
         if self.unread is None or self.of:
-            return np.array([np.nan, np.nan])
+            return np.full((2, len(sums.values)), np.nan)
         own = sums.of_tasks(self.own_tasks)
         answers, readable = (own[name] for name in self.unread)
         unread = answers - readable
         # The sum of all answers counts the unreadable ones already.
         bottom = answers if self.bottom == self.unread[0] else own[self.bottom] + unread
-        return np.concatenate([own[self.top], own[self.top] + unread]) / bottom
+        return np.stack([own[self.top], own[self.top] + unread]) / bottom
 
     @property
     def size(self) -> str:
@@ -191,13 +187,16 @@ class Metric:
 class Scoring:
     """The answers of a run, their metrics, and the scores in a category or over `all` of them.
 
+    We compute a metric in all categories at once. The last axis of arrays has the categories, in
+    the order of the rows, and then the mean or the sum over all.
+
     Attributes:
         rows: one row per answer: `category`, `task`, `stratum` and `cluster` (the bootstrap
-            resamples clusters within strata), `part`, and columns of numbers.
+            resamples clusters within strata), and columns of numbers.
         columns: the columns that scores are made of.
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
         preset: the preset, for the column of this name.
-        part: the column that divides a category: its values are the category, |, and a name.
+        by_task: whether metrics need the sums of each task; else each column is of one task.
         more_columns: columns that only `Metric.counts` and `read` add up.
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
@@ -213,7 +212,7 @@ class Scoring:
     columns: Sequence[str]
     metrics: Sequence[Metric]
     preset: str
-    part: str = "part"
+    by_task: bool = True
     more_columns: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
@@ -240,94 +239,138 @@ class Scoring:
         """Return the category itself, or all of them."""
         return self.categories if category == ALL else [category]
 
-    def table(self) -> pd.DataFrame:
-        """Compute the score table."""
-        rows = [self.row(metric, category) for category, metric in self.rows_of_table()]
-        return self.annotate(score_table(rows))
+    @cached_property
+    def categories(self) -> list[str]:
+        """The categories, in the order of the rows."""
+        return list(self.rows.category.unique())
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums by category and task, as observed and resampled."""
+        rows, part, parts = self.rows, "category", self.categories
+        if self.by_task:
+            places, _, tasks = places_of(rows)
+            rows, part = rows.assign(place=places), "place"
+            parts = range(len(self.categories) * len(tasks))
+        columns, crossed = list(self.columns), self.crossed
+        return resample(
+            rows, "stratum", "cluster", columns, part=part, parts=parts, crossed=crossed
+        )
+
+    @cached_property
+    def observed(self) -> Sums:
+        """The sums of each category, by task."""
+        return Sums.of_rows(self.rows, [*self.columns, *self.more_columns])
 
     def outcomes(self) -> pd.DataFrame:
         """List the outcomes, a row per scored unit with the numbers that scores add up."""
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]
 
-    def row(self, metric: Metric, category: str) -> Score:
-        """Compute a row of the score table."""
-        values, rests_on = self.values(metric, category), self.sample(metric, category)
-        value = interval(values, rests_on, metric.limits)
-        n, answers, readable = self.counts(metric, category)
-        rate = readable / answers if answers else math.nan
-        note = self.reason(metric, category) if math.isnan(value.value) else ""
-        key = (category, *metric.place)
-        row = Score(*key, *value, round(n), rate, metric.baseline, self.preset, note)
-        if rate < READABLE and metric.unread:
-            low, high = self.ends(metric, category)
-            row = row._replace(bound_low=low, bound_high=high)
-        return row
+    def table(self) -> pd.DataFrame:
+        """Compute the score table."""
+        rows = [row for metric in self.metrics for row in self.rows_of(metric)]
+        places = {name: k for k, name in enumerate([*self.categories, ALL])}
+        rows.sort(key=lambda row: places[row.category])
+        return self.annotate(score_table(rows))
+
+    def rows_by_category(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield the rows of each category, then all rows."""
+        yield from self.rows.groupby("category", sort=False)
+        yield ALL, self.rows
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
         return table
 
-    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
-        """Yield the category and the metric of each row, in the order of the table."""
-        tasks = set(self.rows.task.unique())
-        for category in [*self.categories, ALL]:
-            for metric in self.metrics:
-                if tasks.issuperset(metric.own_tasks):
-                    yield category, metric
-
-    def statistic(self, metric: Metric, category: str) -> Statistic:
-        """Return a metric, or its mean over all categories, as a function of sums."""
-        names = self.names(category)
-        if self.over_defined:
-            observed = self._by_category(metric, names, self.totals.observed)
-            known = zip(names, observed, strict=True)
-            names = [name for name, value in known if not np.isnan(value[0])]
-        if not names:
-            return lambda values: np.full(len(values), np.nan)
-        return lambda values: np.mean(self._by_category(metric, names, values), axis=0)
-
-    def _by_category(
-        self, metric: Metric, names: Sequence[str], values: np.ndarray
-    ) -> list[np.ndarray]:
-        sums = Sums.of_totals(self.totals, values)
+    def rows_of(self, metric: Metric) -> Iterator[Score]:
+        """Yield the rows of a metric: its score in each category, then over all of them."""
+        if not set(self.observed.tasks).issuperset(metric.own_tasks):
+            return
+        values, (n, answers, readable) = self.values(metric), self.counts(metric)
+        samples = self.samples(metric, values[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            return [metric.values(sums.of_categories([name])) for name in names]
+            rates = readable / answers
+            bounds = np.full((2, len(rates)), np.nan)
+            if metric.unread and (rates < READABLE).any():
+                bounds = np.where(rates < READABLE, self.ends(metric), np.nan)
+        for k, category in enumerate([*self.categories, ALL]):
+            value = interval(values[:, k], samples[k], metric.limits)
+            note = self.reason(metric, category) if math.isnan(value.value) else ""
+            key, rate, (low, high) = (category, *metric.place), float(rates[k]), bounds[:, k]
+            row = Score(*key, *value, round(n[k]), rate, metric.baseline, self.preset, note)
+            yield row._replace(bound_low=float(low), bound_high=float(high))
 
-    def values(self, metric: Metric, category: str) -> np.ndarray:
-        """Compute a score: the observed one, then the resampled ones."""
-        return replicate(self.totals, self.statistic(metric, category))
+    def values(self, metric: Metric) -> np.ndarray:
+        """Compute the observed scores, then the resampled ones: [1 + draws, categories + 1]."""
+        known = self._counted(self._scores(metric, self.totals.observed))
+        return replicate(self.totals, lambda sums: with_mean(self._scores(metric, sums), known))
 
-    def sample(self, metric: Metric, category: str) -> Sample:
-        """Count the clusters that a score rests on."""
-        return sample(self.totals, self.statistic(metric, category), metric.size)
+    def samples(self, metric: Metric, observed: np.ndarray) -> list[Sample]:
+        """Count the clusters that each score rests on, of the categories and over all.
 
-    def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
-        """Return the `n` of a score, the answers that it rests on, and the readable ones."""
-        sums = self._asked(metric, category)
-        n = sums[metric.counts or metric.bottom or metric.read[0]]
-        answers, readable = (sums[column] for column in metric.read)
-        return float(n[0]), float(answers[0]), float(readable[0])
+        Args:
+            observed: the observed scores [categories + 1].
+        """
+        n = len(self.categories)
+        sums = self.totals.observed.reshape(n, -1, len(self.columns))
+        tasks = np.arange(sums.shape[1])
+        # A score rests on a task if it is undefined without it.
+        without = np.repeat(sums[None], len(tasks), axis=0)
+        without[tasks, :, tasks] = np.nan
+        rests_on = np.isnan(self._scores(metric, without)).T  # [categories, tasks]
+        chosen = [*np.eye(n, dtype=bool), self._counted(observed[None, :-1])]
+        return [
+            sample_of_parts(self.totals, (rests_on & own[:, None]).ravel(), metric.size)
+            for own in chosen
+        ]
+
+    def _scores(self, metric: Metric, sums: np.ndarray) -> np.ndarray:
+        """Compute the scores [n, categories] of n sets of sums, such as resamples."""
+        shape = (len(sums) * len(self.categories), -1, len(self.columns))
+        tasks = self.observed.tasks if self.by_task else {ALL: 0}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = metric.values(Sums(self.columns, tasks, sums.reshape(shape)))
+        return scores.reshape(len(sums), -1)
+
+    def _counted(self, values: np.ndarray) -> np.ndarray:
+        """Return which categories count in the mean, by their values [n, categories]."""
+        return ~np.isnan(values).any(0) if self.over_defined else np.full(values.shape[1], True)
+
+    def counts(self, metric: Metric) -> np.ndarray:
+        """Count the `n` of scores, the answers that they rest on, and the readable ones.
+
+        Returns:
+            float64 [3, categories + 1].
+        """
+        sums = self.observed.of_tasks(metric.own_tasks)
+        columns = (metric.counts or metric.bottom or metric.read[0], *metric.read)
+        counts = np.stack([sums[column] for column in columns])
+        return np.column_stack([counts, counts.sum(1)])
 
     def reason(self, metric: Metric, category: str) -> str:
         """Say why a score is undefined."""
-        return metric.reason(self._asked(metric, category))
+        sums = self.observed.of_tasks(metric.own_tasks)
+        own = [category in (ALL, name) for name in self.categories]
+        return metric.reason(replace(sums, values=sums.values[own]))
 
-    def _asked(self, metric: Metric, category: str) -> Sums:
-        """Return the sums over all answers that a metric rests on."""
-        return self.observed.of_categories(self.names(category)).of_tasks(metric.own_tasks)
+    def ends(self, metric: Metric) -> np.ndarray:
+        """Compute the least and the most that scores could be if all answers were readable.
 
-    def ends(self, metric: Metric, category: str) -> tuple[float, float]:
-        """Compute the least and the most that a score could be if all answers were readable."""
-        ends = [self.ends_of_category(metric, name) for name in self.names(category)]
-        known = [pair for pair in ends if not (self.over_defined and np.isnan(pair).any())]
-        low, high = np.mean(known, axis=0) if known else (math.nan, math.nan)
-        return float(low), float(high)
+        Returns:
+            float64 [2, categories + 1].
+        """
+        ends = self.ends_of_categories(metric)
+        return with_mean(ends, self._counted(ends))
 
-    def ends_of_category(self, metric: Metric, category: str) -> np.ndarray:
-        """Compute the least and the most that the score of one category could be."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return metric.ends(self.observed.of_categories([category]))
+    def ends_of_categories(self, metric: Metric) -> np.ndarray:
+        """Compute the same without the mean over categories."""
+        return metric.ends(self.observed)
+
+
+def with_mean(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Append to values [n, categories] their mean over the known categories."""
+    return np.column_stack([values, values[:, known].sum(1) / known.sum()])
 
 
 def own_scores(
@@ -346,7 +389,7 @@ def own_scores(
         BadInput: a metric has a column or task that there is not.
     """
     numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
-    rows = outcomes.assign(part=outcomes.category + "|" + outcomes.task)
+    rows = outcomes.copy()
     rows[numbers] = rows[numbers].fillna(0.0)
     columns, ready = list(numbers), []
     for metric in metrics:

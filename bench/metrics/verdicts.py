@@ -8,7 +8,6 @@ import pandas as pd
 
 from bench.data import by_id
 from bench.metrics.engine import Scoring
-from bench.metrics.table import ALL
 
 if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
@@ -57,7 +56,6 @@ def scoring(
         value=values,
         cluster=[fields[name].cluster for name in records.item_id],
         stratum=records.category,
-        part=records.category + "|" + records.task,
         answered=1.0,
         parsed=(verdict != "unreadable").astype(float),
         stereotyped=(verdict == "stereotyped").astype(float),
@@ -72,8 +70,7 @@ class VerdictScoring(Scoring):
     """Scores of verdicts, with a mark if all answers to a task are the same."""
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category in [*self.categories, ALL]:
-            own = self.rows[self.rows.category.isin(self.names(category))]
+        for category, own in self.rows_by_category():
             for task, values in own[own.parsed > 0].groupby("task").value:
                 same = (table.category == category) & (table.task == task)
                 table.loc[same, "by_habit"] = len(set(values)) == 1

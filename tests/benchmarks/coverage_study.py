@@ -76,10 +76,12 @@ def scores_of(scoring, primary_metrics):
     """Return the value and resamples, the sample and the limits of each primary score."""
     wanted = {(line.task, line.metric) for line in primary_metrics}
     scores = {}
-    for category, metric in scoring.rows_of_table():
+    for metric in scoring.metrics:
         if metric.place in wanted:
-            values, sample = scoring.values(metric, category), scoring.sample(metric, category)
-            scores[category, *metric.place] = values, sample, metric.limits
+            values = scoring.values(metric)
+            samples = scoring.samples(metric, values[0])
+            for k, category in enumerate([*scoring.categories, ALL]):
+                scores[category, *metric.place] = values[:, k], samples[k], metric.limits
     return scores
 
 
@@ -101,12 +103,12 @@ def table(rows):
 
 
 def cbbq_templates(folder):
-    """List the templates: `category`, `task`, `part`, `cluster` (the scene), `size` (questions)."""
+    """List the templates: `category`, `task`, `cluster` (the scene), `size` (questions)."""
     items = frame(load(find("cbbq", folder)))
     keys = {"category": items.category, "task": items.condition, "template": items.cluster}
     keys["cluster"] = scenes(items)
     rows = pd.DataFrame(keys).groupby([*keys], sort=False).size().rename("size").reset_index()
-    return rows.assign(part=rows.category + "|" + rows.task, request="answer")
+    return rows.assign(request="answer")
 
 
 def cbbq_scores(templates, share, effects, rng, common=None):
@@ -189,11 +191,13 @@ def nli_coverage(pairs, studies):
         truth |= {"directional_gap": share - reversed_share, "gender_gap": 0.0}
         rows = pd.concat([pairs, sums], axis=1)
         metrics = [metric for metric in score_metrics(soft=False) if metric.name in truth]
-        scoring = Scoring(rows, NLI_SUMS, metrics, "robust", part="stratum", crossed=CROSSED)
+        scoring = Scoring(rows, NLI_SUMS, metrics, "robust", by_task=False, crossed=CROSSED)
         for metric in metrics:
-            values, sample = scoring.values(metric, "en"), scoring.sample(metric, "en")
+            values = scoring.values(metric)
+            (sample, _) = scoring.samples(metric, values[0])
             keys = ("NLI-CoAL", metric.name, name, f"{share:g}", k)
-            yield from check(interval(values, sample, metric.limits), truth[metric.name], *keys)
+            ends = interval(values[:, 0], sample, metric.limits)
+            yield from check(ends, truth[metric.name], *keys)
 
 
 def mcbe_coverage(studies):

@@ -68,9 +68,8 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
             for the stereotyped one.
 
     Returns:
-        The items' columns, `cluster` (the scene), `part` (category and task), `chosen` (the
-        released option), `shown` (its letter in the prompt), and the columns of `SHOWN` and
-        `SUMS`.
+        The items' columns, `cluster` (the scene), `chosen` (the released option), `shown` (its
+        letter in the prompt), and the columns of `SHOWN` and `SUMS`.
     """
     chosen = [
         request
@@ -83,7 +82,6 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     rows = rows.drop(columns="category").merge(
         items, on="item_id", how="left", validate="many_to_one"
     )
-    rows["part"] = rows.category + "|" + rows.task
     # Many replies are equal, and we read each of them once.
     columns = ["task", "request", "response", "error", *OPTIONS]
     groups = rows.groupby(columns, sort=False, dropna=False)

@@ -171,7 +171,7 @@ def scoring(
 
 
 def scoring_of(rows: pd.DataFrame, preset: str) -> "CbbqScoring":
-    """Do the same from answers: `category`, `task`, `request`, `part`, `cluster`, and `SUMS`."""
+    """Do the same from answers: `category`, `task`, `request`, `cluster`, and `SUMS`."""
     metrics = list(score_metrics(rows, preset))
     return CbbqScoring(rows.assign(stratum=rows.category), SUMS, metrics, preset)
 
@@ -184,12 +184,12 @@ class CbbqScoring(Scoring):
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         rows = self.rows
-        for category in [*self.categories, ALL]:
-            # We look at both contexts together, because unknown, which is always C, is right in
-            # the ambiguous one.
-            constant = _preferred_letter(rows[rows.category.isin(self.names(category))])
-            own = (table.category == category) & table.score.notna()
-            table.loc[own, ["note", "by_habit"]] = constant, constant != ""
+        # We look at both contexts together, because unknown, which is always C, is right in the
+        # ambiguous one.
+        constant = {name: _preferred_letter(own) for name, own in self.rows_by_category()}
+        known = table.score.notna()
+        table["note"] = table.note.mask(known, table.category.map(constant))
+        table["by_habit"] = known & (table.note != "")
         note = _preferred_letter(rows, HABIT)
         if not note or self.preset == "official":
             return table
@@ -200,8 +200,7 @@ class CbbqScoring(Scoring):
             if metric.name in BY_LETTERS:
                 own = (table.task == metric.task) & (table.metric == metric.name)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    sums = {name: letters.of_categories([name]) for name in self.categories}
-                    scores = pd.Series({name: metric.values(sums[name]).item() for name in sums})
+                    scores = pd.Series(metric.values(letters), self.categories)
                 scores[ALL] = scores.mean()
                 table.loc[own, "baseline"] = table.category[own].map(scores).astype(float)
                 table.loc[own, "baseline_of"] = LETTERS_ALONE

@@ -7,7 +7,7 @@ categories. A missing score is skipped and named in the note.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -34,7 +34,7 @@ from bench.benchmarks.mcbe.instances import (
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
 from bench.metrics.bootstrap import Sample
-from bench.metrics.engine import Metric, Scoring
+from bench.metrics.engine import Metric, Scoring, places_of, with_mean
 from bench.metrics.table import (
     ALL,
     LETTERS_ALONE,
@@ -58,6 +58,8 @@ ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
 METRICS = Metrics(PRIMARY_METRICS, CARDS, ROUNDING)
 # The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
+# The observed row of arrays.
+FIRST = slice(1)
 # The scores that have bounds.
 BOUNDED = ("score", "score_common")
 
@@ -85,8 +87,8 @@ class McbeScoring(Scoring):
     is undefined. A score over categories is the mean of the categories with a score.
 
     Attributes:
-        all_cells: the pairs of category and task.
-        sums: by pair, the sums [n, columns] as observed, in each resample, and in each repeat.
+        sums: float64 [n, categories, tasks, columns], as observed, resampled, and in each repeat.
+        asked: bool [categories + 1, tasks]; the last row is of all categories.
         measures: the measures of each task, its score first.
     """
 
@@ -100,145 +102,172 @@ class McbeScoring(Scoring):
     ) -> None:
         self.known, self.records, self.items = known, records, items
         self.common, terms = tuple(common or COMMON), known.terms
-        part = terms.category + "|" + terms.task
-        rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
+        order = pd.Index(items.category.unique()).get_indexer(terms.category)
+        rows = terms.assign(stratum=terms.category, cluster=terms.item_id)
         columns = [str(name) for name in terms if name not in KEYS]
-        super().__init__(rows, columns, (), preset)
-        cells = terms[["category", "task"]].drop_duplicates()
-        self.all_cells: list[Cell] = list(cells.itertuples(index=False, name=None))
-        self.categories = [name for name in items.category.unique() if name in set(cells.category)]
-        self.tasks = [name for name in TASKS if name in set(cells.task)]
+        super().__init__(rows.iloc[np.argsort(order, kind="stable")], columns, (), preset)
         self.repeats = sorted(set(terms["repeat"]))
-        totals = self.totals
-        by_repeat = rows.groupby(["repeat", "part"])[columns].sum()
-        index = pd.MultiIndex.from_product([self.repeats, totals.strata])
-        shape = (len(self.repeats), len(totals.strata), len(columns))
-        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(shape)
-        every = np.concatenate([totals.observed, totals.resamples, repeats])
-        self.sums = {cell: every[:, totals.strata.index("|".join(cell))] for cell in self.all_cells}
-        words = sorted(name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
+        self.tasks = [name for name in TASKS if name in self.observed.tasks]
         self.measures = {
             task: ["score", *(name for name in MEASURES[task] if f"{name} top" in columns)]
             for task in self.tasks
         }
         if "ss" in self.measures:
-            self.measures["ss"] += words
-        keys = ["category", "task", "item_id"]
-        counts = terms[columns].gt(0).groupby([terms[key] for key in keys], sort=False).any()
-        self._instances = counts.groupby(level=[0, 1], sort=False).sum().to_dict("index")
-        self._known: dict[tuple[str, str, str], np.ndarray] = {}
+            words = (name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
+            self.measures["ss"] += sorted(words)
+        self.metrics = list(self._metrics())
+        cells, shape = places_of(self.rows)[0], self.observed.values.shape
+        asked = np.isin(np.arange(shape[0] * shape[1]), cells).reshape(shape[:2])
+        self.asked = np.vstack([asked, asked.any(0)])
+        index = pd.MultiIndex.from_product([self.repeats, range(asked.size)])
+        by_repeat = self.rows[columns].groupby([self.rows["repeat"], cells]).sum()
+        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy()
+        every = (self.totals.observed, self.totals.resamples, repeats)
+        self.sums = np.concatenate([sums.reshape(-1, *shape) for sums in every])
 
-    def cells_of(self, category: str, tasks: Collection[str]) -> list[Cell]:
-        """List the cells of one category, or of `all`, that were asked."""
-        return [(c, t) for c, t in self.all_cells if category in (ALL, c) and t in tasks]
+    def _metrics(self) -> Iterator[Metric]:
+        """Yield the metrics in the order of the table."""
+        sd = ["score_sd"] if len(self.repeats) > 1 else []
+        for task in self.tasks:
+            for name in [*self.measures[task], *sd, "score_by_instance"]:
+                yield _metric(name, task)
+        if len(self.tasks) > 1:
+            for name in ["score", *sd, "score_by_task"]:
+                yield _metric(name, ALL, self.tasks)
+            if shared := [task for task in self.common if task in self.tasks]:
+                yield _metric("score_common", ALL, shared)
 
-    def cells(self, metric: Metric, category: str) -> list[Cell]:
-        """List the cells of a score; over categories, we skip categories without a score."""
-        own = self.cells_of(category, metric.own_tasks)
-        if category != ALL or metric.task != ALL or metric.name not in BOUNDED:
-            return own
-        names = {name for name, _ in own}
-        known = {c for c in names if not math.isnan(self.mean(c, metric.own_tasks)[0])}
-        return [(name, task) for name, task in own if name in known]
+    @cached_property
+    def by_measure(self) -> dict[tuple[str, str], np.ndarray]:
+        """By task and measure: float64 [n, categories], NaN in categories that were not asked."""
+        return {
+            (task, name): self._of_task(task, name)
+            for task in self.tasks
+            for name in [*self.measures[task], *BOUNDS]
+            if f"{name} top" in self.columns
+        }
 
-    def of_cell(self, category: str, task: str, measure: str = "score") -> np.ndarray:
-        """Return a measure of one category and task."""
-        key = (category, task, measure)
-        if key not in self._known:
-            values = self.pooled([(category, task)], measure)
-            if measure == "score" and self.known.printed is not None:
-                printed = self.known.printed.score[category, task]
-                values[0] = printed.mean(skipna=False)
-                # A run that is not finished may lack a repeat.
-                values[-len(self.repeats) :] = printed.reindex(self.repeats)
-            # The numbers that the released code prints may not be finite.
-            values[~np.isfinite(values)] = math.nan
-            self._known[key] = values
-        return self._known[key]
+    def _of_task(self, task: str, measure: str) -> np.ndarray:
+        values = self.ratio(*self._terms(task, measure))
+        if measure == "score" and self.known.printed is not None:
+            printed = self.known.printed.score.xs(task, level="task")
+            means = printed.groupby("category").mean(skipna=False)
+            values[0] = means.reindex(self.categories)
+            # A run that is not finished may lack a repeat.
+            repeats = printed.unstack("repeat").reindex(self.categories, columns=self.repeats)
+            values[-len(self.repeats) :] = repeats.T
+        # The numbers that the released code prints may not be finite.
+        values[~np.isfinite(values)] = math.nan
+        return values
 
-    def pooled(self, cells: Collection[Cell], measure: str) -> np.ndarray:
-        """Return a measure over all instances of several cells.
+    def _terms(self, task: str, measure: str) -> list[np.ndarray]:
+        """Return the sums to divide: two arrays [n, categories]."""
+        own = self.sums[:, :, self.observed.tasks[task]]
+        return [own[..., self.columns.index(f"{measure} {part}")] for part in ("top", "bottom")]
+
+    def ratio(self, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+        """Divide sums.
 
         In the paper, a score is the mean of the repeats' scores. This makes a difference if some
         answers are unreadable.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.total(cells, f"{measure} top") / self.total(cells, f"{measure} bottom")
-        repeats = values[-len(self.repeats) :]
-        if self.preset == "paper" and len(defined := repeats[~np.isnan(repeats)]):
-            # Resamples are of all repeats together, so we move them to lie around the mean.
-            values[: -len(self.repeats)] += defined.mean() - values[0]
+            values = top / bottom
+            if self.preset == "paper":
+                repeats = values[-len(self.repeats) :]
+                known = ~np.isnan(repeats)
+                mean = np.where(known, repeats, 0.0).sum(0) / known.sum(0)
+                # Resamples are of all repeats together, so we move them to lie around the mean.
+                values[: -len(self.repeats)] += np.where(known.any(0), mean - values[0], 0.0)
         return values
 
-    def total(self, cells: Collection[Cell], column: str) -> np.ndarray:
-        """Return the sums of a column over several cells."""
-        k = self.totals.columns.index(column)
-        return np.sum([self.sums[cell][:, k] for cell in cells], axis=0)
+    def mean(
+        self, tasks: Sequence[str], measure: str = "score", rows: slice = slice(None)
+    ) -> np.ndarray:
+        """Return the means over the tasks that a category was asked: [n, categories + 1].
 
-    def mean(self, category: str, tasks: Collection[str], measure: str = "score") -> np.ndarray:
-        """Return the mean over the tasks that a category was asked; of `all`, over categories."""
-        if category != ALL:
-            cells = self.cells_of(category, tasks)
-            return np.mean([self.of_cell(*cell, measure) for cell in cells], axis=0)
-        having = {c for c, _ in self.cells_of(ALL, tasks)}
-        means = [self.mean(c, tasks, measure) for c in self.categories if c in having]
-        known = [mean for mean in means if not math.isnan(mean[0])]
-        return np.mean(known, axis=0) if known else np.full_like(means[0], math.nan)
+        Args:
+            rows: some of the n rows, the first among them.
+        """
+        values = np.stack([self.by_measure[task, measure][rows] for task in tasks])
+        asked = self.asked[:-1, self.places(tasks)].T[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(asked, values, 0.0).sum(0) / asked.sum(0)
+            return with_mean(means, ~np.isnan(means[0]))
 
-    def values(self, metric: Metric, category: str) -> np.ndarray:
+    def places(self, tasks: Sequence[str]) -> list[int]:
+        """Return the places of tasks in arrays."""
+        return [self.observed.tasks[task] for task in tasks]
+
+    def counted(self, metric: Metric) -> np.ndarray:
+        """Return which categories count over all; we skip some without a score."""
+        if metric.task != ALL or metric.name not in BOUNDED:
+            return np.full(len(self.categories), True)
+        return ~np.isnan(self.mean(metric.own_tasks, rows=FIRST)[0, :-1])
+
+    def added(self, metric: Metric, column: str) -> np.ndarray:
+        """Add up a column over the tasks of a metric: [1 + repeats, categories + 1].
+
+        The first row is as observed.
+        """
+        rows = [0, *range(-len(self.repeats), 0)]
+        own = self.sums[..., self.columns.index(column)][rows]
+        sums = own[..., self.places(metric.own_tasks)].sum(2)
+        return np.column_stack([sums, sums[:, self.counted(metric)].sum(1)])
+
+    def values(self, metric: Metric) -> np.ndarray:
         tasks, repeats = metric.own_tasks, len(self.repeats)
         if metric.name == "score_sd":
-            return np.array([np.std(self.mean(category, tasks)[-repeats:], ddof=1)])
+            return np.std(self.mean(tasks)[-repeats:], axis=0, ddof=1, keepdims=True)
         if metric.name == "score_by_task":
-            values = np.mean([self.mean(category, [task]) for task in tasks], axis=0)
-        elif metric.name == "score_by_instance" or metric.name.endswith("_words"):
-            values = self.pooled(self.cells_of(category, tasks), _measure(metric))
+            values = np.mean([self.mean([task]) for task in tasks], axis=0)
         else:
-            values = self.mean(category, tasks, _measure(metric))
+            values = self.mean(tasks, _measure(metric))
+        if metric.name == "score_by_instance" or metric.name.endswith("_words"):
+            terms = self._terms(metric.task, _measure(metric))
+            values[:, -1] = self.ratio(*(sums.sum(1) for sums in terms))
         return values[:-repeats]
 
-    def sample(self, metric: Metric, category: str) -> Sample:
+    @cached_property
+    def instances(self) -> np.ndarray:
+        """The instances with a number: [categories, tasks, columns]."""
+        places = places_of(self.rows)[0]
+        known = self.rows[self.columns].gt(0).groupby([places, self.rows.item_id]).any()
+        counts = known.groupby(level=0).sum().reindex(range(len(self.totals.strata)), fill_value=0)
+        return counts.to_numpy().reshape(self.observed.values.shape)
+
+    def samples(self, metric: Metric, observed: np.ndarray) -> list[Sample]:
         """Count the instances with a number."""
-        cells, name = self.cells(metric, category), _measure(metric)
-        units: dict[str, int] = {}
-        for cell in cells:
-            if not math.isnan(self.of_cell(*cell, name)[0]):
-                # Lists of so many words are sampled among lists of any length.
-                own = [self.instances([cell], each) for each in (name, "score")]
-                units[cell[0]] = max(units.get(cell[0], 1), *own)
-        having = self.instances(cells, name)
-        if not units:
-            return Sample(0, 0, 0)
-        if having < 2:  # no spread
-            return Sample(len(units), len(units), float(len(units)))
-        effective = len(units) ** 2 / sum(1 / n for n in units.values())
-        return Sample(sum(units.values()), len(units), min(effective, having))
+        tasks, name = metric.own_tasks, _measure(metric)
+        known = ~np.isnan([self.by_measure[task, name][0] for task in tasks]).T
+        # Lists of so many words are sampled among lists of any length.
+        having, of_score = (
+            self.instances[:, self.places(tasks), self.columns.index(f"{each} bottom")]
+            for each in (name, "score")
+        )
+        units = np.where(known, np.maximum(np.maximum(having, of_score), 1), 0).max(1)
+        rows = [*np.eye(len(units), dtype=bool), self.counted(metric)]
+        return [_sample(units[own], having[own].sum()) for own in rows]
 
-    def instances(self, cells: Collection[Cell], name: str) -> int:
-        """Count the instances with a number."""
-        return sum(int(self._instances[cell][f"{name} bottom"]) for cell in cells)
+    def counts(self, metric: Metric) -> np.ndarray:
+        answers = self.added(metric, "valid bottom")
+        with np.errstate(invalid="ignore"):
+            readable = answers[0] * self.ratio(self.added(metric, "valid top"), answers)[0]
+        n = self.added(metric, f"{_measure(metric)} bottom")[0]
+        if metric.name == "score_sd":
+            n = np.full(len(n), len(self.repeats))
+        return np.stack([n, answers[0], readable])
 
-    def n(self, cells: Collection[Cell], name: str) -> int:
-        """Count the answers or instances that a measure rests on."""
-        return round(self.total(cells, f"{name} bottom")[0])
-
-    def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
-        cells = self.cells(metric, category)
-        if not cells:
-            return 0, 0, math.nan
-        n = len(self.repeats) if metric.name == "score_sd" else self.n(cells, _measure(metric))
-        answers = self.total(cells, "valid bottom")[0]
-        return n, answers, answers * self.pooled(cells, "valid")[0]
-
-    def ends(self, metric: Metric, category: str) -> tuple[float, float]:
+    def ends(self, metric: Metric) -> np.ndarray:
         value, low, high = (
-            float(self.mean(category, metric.own_tasks, name)[0]) for name in ("score", *BOUNDS)
+            self.mean(metric.own_tasks, name, FIRST)[0] for name in ("score", *BOUNDS)
         )
         # A readable instance may score lower or higher than an unreadable one could.
-        return min(low, value), max(high, value)
+        return np.stack([np.minimum(low, value), np.maximum(high, value)])
 
     def reason(self, metric: Metric, category: str) -> str:
-        _, answers, readable = self.counts(metric, category)
+        place = [*self.categories, ALL].index(category)
+        _, answers, readable = self.counts(metric)[:, place]
         if readable > 0:
             share = decimals(100 * readable / answers)
             return f"no instance has all its answers ({share}% could be read)"
@@ -246,28 +275,6 @@ class McbeScoring(Scoring):
 
     def outcomes(self) -> pd.DataFrame:
         return outcomes(self.known.terms)
-
-    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
-        for category in [*self.categories, ALL]:
-            tasks = [task for task in self.tasks if self.cells_of(category, [task])]
-            for task in tasks:
-                for name in self.measures[task]:
-                    if category == ALL or not name.endswith("_words"):
-                        yield category, _metric(name, task)
-                if len(self.repeats) > 1:
-                    yield category, _metric("score_sd", task)
-                if category == ALL:
-                    yield category, _metric("score_by_instance", task)
-            if len(self.tasks) == 1:
-                continue
-            yield category, _metric("score", ALL, tasks)
-            if len(self.repeats) > 1:
-                yield category, _metric("score_sd", ALL, tasks)
-            if category == ALL:
-                yield category, _metric("score_by_task", ALL, tasks)
-            shared = [task for task in self.common if task in tasks]
-            if len(shared) > 1 or (shared and self.common != COMMON):
-                yield category, _metric("score_common", ALL, shared)
 
     @cached_property
     def first(self) -> float:
@@ -284,82 +291,111 @@ class McbeScoring(Scoring):
         """The warnings of answers that are all alike."""
         return constant_answers(self.known.terms, self.records, self.items)
 
-    def row(self, metric: Metric, category: str) -> Score:
-        row, own = super().row(metric, category), self.cells(metric, category)
-        tasks = {task for _, task in own}
-        keys = [(*cell, metric.name) for cell in own]
-        known = [self.baselines[key] for key in keys if key in self.baselines]
-        baseline = float(np.mean(known)) if known and metric.task != ALL else math.nan
+    def rows_of(self, metric: Metric) -> Iterator[Score]:
+        tasks, counted = metric.own_tasks, self.counted(metric)
+        asked = self.asked[:, self.places(tasks)]
+        # The released code has no unreadable answers, so its scores have no bounds.
+        is_bounded = metric.name in BOUNDED and self.preset != "official"
+        if is_bounded:
+            ends, scored, units = self.ends(metric), *self.complete(metric)
+        for k, row in enumerate(super().rows_of(metric)):
+            if not self.has_row(metric, row.category, int(asked[k].sum())):
+                continue
+            # One unreadable answer leaves an instance out.
+            if is_bounded and min(row.valid_rate, scored[k] / max(units[k], 1)) < READABLE:
+                row = row._replace(bound_low=float(ends[0, k]), bound_high=float(ends[1, k]))
+            baseline = self.baseline(metric, row.category)
+            by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
+            own = asked[:-1][counted].any(0) if row.category == ALL else asked[k]
+            alike = [(row.category, task) in self.constant_answers for task in tasks]
+            yield row._replace(
+                note=self.note(metric, k, row.score) or row.note,
+                baseline=baseline,
+                baseline_of=LETTERS_ALONE if by_letters else "",
+                by_habit=bool(2 * (own & alike).sum() >= own.sum()),  # at least half of the tasks
+            )
+
+    def has_row(self, metric: Metric, category: str, n: int) -> bool:
+        """Return whether a metric has a row in a category that was asked `n` of its tasks."""
+        if metric.name.startswith("score_by") or metric.name.endswith("_words"):
+            return category == ALL
+        if metric.name == "score_common":
+            return n > 1 or (n > 0 and self.common != COMMON)
+        return n > 0
+
+    def complete(self, metric: Metric) -> list[np.ndarray]:
+        """Count the instances with a score, and all."""
+        return [self.added(metric, f"{name} bottom")[0] for name in ("score", BOUNDS[0])]
+
+    def baseline(self, metric: Metric, category: str) -> float:
+        """Return the score of random or of the best constant answers; over all, the mean."""
         if metric.name.endswith("_words"):
             words = int(metric.name.split("_")[1])
-            baseline = random_chooser(words, DECAY[self.preset]["ss"], self.first)
-        by_letters = self.first != EVEN and tasks == {"ss"} and baseline > 1
-        alike = sum((category, task) in self.constant_answers for task in tasks)
-        row = row._replace(
-            note=self.note(metric, category, row.score) or row.note,
-            baseline=baseline,
-            baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=2 * alike >= len(tasks),  # at least half of the tasks
-        )
-        # The released code has no unreadable answers, so its scores have no bounds.
-        if metric.name not in BOUNDED or self.preset == "official":
-            return row
-        # One unreadable answer leaves an instance out.
-        complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
-        if min(row.valid_rate, complete) >= READABLE:
-            return row
-        low, high = self.ends(metric, category)
-        return row._replace(bound_low=low, bound_high=high)
+            return random_chooser(words, DECAY[self.preset]["ss"], self.first)
+        names = self.categories if category == ALL else [category]
+        keys = [(name, *metric.place) for name in names]
+        known = [self.baselines[key] for key in keys if key in self.baselines]
+        return float(np.mean(known)) if known else math.nan
 
-    def note(self, metric: Metric, category: str, score: float) -> str:
-        """Return the gaps of a score, and the reasons for doubt."""
-        tasks = metric.own_tasks
+    def note(self, metric: Metric, k: int, score: float) -> str:
+        """Return the gaps of a score in the category `k`, and the reasons for doubt."""
+        task, names = metric.task, [*self.categories, ALL]
+        category, is_total = names[k], names[k] == ALL
         if metric.name == "score_sd":
             return "a repeat has no number" if math.isnan(score) else ""
         if metric.name not in ("score", "score_common", "score_by_task", "score_by_instance"):
             return ""
-        if metric.task != ALL:
-            own = self.cells_of(category, tasks)
-            notes = [_gaps([self.of_cell(*cell) for cell in own]), *(self.stops(*c) for c in own)]
-            key = (category, metric.task)
+        if task != ALL:
+            cells = [(name, task) for name in (self.categories if is_total else [category])]
+            notes = [self.gaps([task]) if is_total else "", *map(self.stops.get, cells)]
             warning = ""
             if metric.name == "score":
-                warning = self.constant_answers.get(key, "")
+                warning = self.constant_answers.get((category, task), "")
                 # Constant answers are graver than unreadable scenarios.
-                if metric.task == "ss" and not warning:
-                    warning = incomplete_lists(self.known.terms, category)
-            return join_notes(*dict.fromkeys(notes), warning)
-        if category != ALL or metric.name == "score_by_task":
-            own_tasks = [task for task in self.tasks if self.cells_of(category, [task])]
-            undefined = [t for t in own_tasks if math.isnan(self.mean(category, [t])[0])]
+                if task == "ss" and not warning:
+                    warning = incomplete_lists(*(counts[k] for counts in self.complete(metric)))
+            return join_notes(*dict.fromkeys(filter(None, notes)), warning)
+        if not is_total or metric.name == "score_by_task":
+            own = [task for task in self.tasks if self.asked[k, self.observed.tasks[task]]]
+            undefined = [t for t in own if math.isnan(self.mean([t], rows=FIRST)[0, k])]
             return f"no number in {', '.join(undefined)}" if undefined else ""
-        having = {name for name, _ in self.cells_of(ALL, tasks)}
-        means = [self.mean(name, tasks) for name in self.categories if name in having]
-        note = _gaps(means)
-        if all(math.isnan(mean[0]) for mean in means):
+        note = self.gaps(metric.own_tasks)
+        if math.isnan(score):
             note = "no category has a number in all its tasks"
-        missing = ", ".join(task for task in self.common if task not in tasks)
+        missing = ", ".join(task for task in self.common if task not in metric.own_tasks)
         if metric.name == "score_common" and missing:
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
 
-    def stops(self, category: str, task: str) -> str:
-        """Say if the released code prints no number: it stops at an answer that it cannot take."""
-        if self.known.printed is None:
-            return ""
-        printed = self.known.printed.xs((category, task))
-        if stops := printed.stops.sum():
-            return (
-                f"the released code stops with an error: {stops} of "
-                f"{self.n([(category, task)], 'valid')} answers are none that it can take"
-            )
-        odd = printed.score[~np.isfinite(printed.score)]
-        if len(odd):
-            return (
-                f"the released code prints {odd.iloc[0]}: an answer holds no number, "
-                "or one beyond all bounds"
-            )
+    def gaps(self, tasks: Sequence[str]) -> str:
+        """Say how many of the categories that were asked are left out of a mean over all."""
+        asked = self.asked[:-1, self.places(tasks)].any(1)
+        missing = np.isnan(self.mean(tasks, rows=FIRST)[0, :-1][asked])
+        if missing.any() and not missing.all():
+            return f"{missing.sum()} of {len(missing)} categories have no number and are left out"
         return ""
+
+    @cached_property
+    def stops(self) -> dict[Cell, str]:
+        """Why the released code prints no number: it stops at an answer that it cannot take."""
+        if self.known.printed is None:
+            return {}
+        reasons: dict[Cell, str] = {}
+        for (category, task), own in self.known.printed.groupby(["category", "task"]):
+            k = self.categories.index(category)
+            odd = own.score[~np.isfinite(own.score)]
+            if stops := own.stops.sum():
+                n = self.added(_metric("valid", task), "valid bottom")[0, k]
+                reasons[category, task] = (
+                    f"the released code stops with an error: {stops} of {n:.0f} answers are none "
+                    "that it can take"
+                )
+            elif len(odd):
+                reasons[category, task] = (
+                    f"the released code prints {odd.iloc[0]}: an answer holds no number, "
+                    "or one beyond all bounds"
+                )
+        return reasons
 
 
 def _measure(metric: Metric) -> str:
@@ -391,9 +427,10 @@ def analyses(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return rows[["item_id", "repeat", "judge"]].reset_index(drop=True)
 
 
-def _gaps(means: Sequence[np.ndarray]) -> str:
-    """Say how many of several categories are left out of a mean, if not all."""
-    gaps = sum(math.isnan(mean[0]) for mean in means)
-    if 0 < gaps < len(means):
-        return f"{gaps} of {len(means)} categories have no number and are left out"
-    return ""
+def _sample(units: np.ndarray, having: int) -> Sample:
+    """Describe a sample by the sizes of its categories and the instances with a number."""
+    units = units[units > 0]
+    n = len(units)
+    if having < 2:  # no spread
+        return Sample(n, n, float(n))
+    return Sample(int(units.sum()), n, min(n**2 / float((1 / units).sum()), having))

@@ -51,7 +51,7 @@ class Tables(NamedTuple):
 
 def tables(sums: Sums) -> Tables:
     """Arrange sums by set, gender and label, `SUMS` being the first columns."""
-    added = sums.values[:, list(sums.parts.values()), : len(SUMS)].sum(1)
+    added = sums.values[..., : len(SUMS)].sum(1)
     ends = np.cumsum([len(CELLS), len(LABELS), len(PROBABILITIES)])
     counts, terms, shares, above = np.split(added, ends, axis=1)
     return Tables(shaped(counts), shaped(shares), above, terms)

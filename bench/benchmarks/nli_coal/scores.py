@@ -134,7 +134,7 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
             labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
             counts = np.zeros((1, 1, len(SUMS)))
             counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
-            sums = Sums(SUMS, counts, {(category, ALL): 0})
+            sums = Sums(SUMS, {ALL: 0}, counts)
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {metric.name: float(metric.values(sums)[0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
@@ -151,7 +151,7 @@ def scoring(
         SUMS,
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
-        part="stratum",
+        by_task=False,  # the columns are by set
         more_columns=READ,
         crossed=CROSSED,
         over_defined=False,
@@ -165,25 +165,24 @@ class NliScoring(Scoring):
         return outcomes(self.rows)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category in [*self.categories, ALL]:
+        for category, rows in self.rows_by_category():
             own = table.category == category
-            warning = _warnings(self.observed, self.names(category))
             whole = own & (table.task == ALL) & table.score.notna()
+            warning = _warnings(rows)
             table.loc[whole, ["note", "by_habit"]] = warning, warning != ""
             # Only languages with too few readable answers have bounds.
-            if self.rows.valid[self.rows.category.isin(self.names(category))].mean() >= READABLE:
+            if rows.valid.mean() >= READABLE:
                 table.loc[own, ["bound_low", "bound_high"]] = np.nan
         return table
 
-    def ends_of_category(self, metric: Metric, category: str) -> np.ndarray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = metric.values(self.extremes[category])
-        return np.array([values.min(), values.max()])
+    def ends_of_categories(self, metric: Metric) -> np.ndarray:
+        values = [metric.values(sums) for sums in self.extremes]
+        return np.array([[own.min() for own in values], [own.max() for own in values]])
 
     @cached_property
-    def extremes(self) -> dict[str, Sums]:
+    def extremes(self) -> list[Sums]:
         """How the labels of each language could fall if all answers were readable."""
-        return {name: _extremes(self.rows[self.rows.category == name]) for name in self.categories}
+        return [_extremes(rows) for _, rows in self.rows.groupby("category", sort=False)]
 
 
 def _extremes(rows: pd.DataFrame) -> Sums:
@@ -200,15 +199,15 @@ def _extremes(rows: pd.DataFrame) -> Sums:
     added = (chosen * np.array(cells)[:, None]).reshape(len(labels), -1)
     values = np.tile(rows[SUMS].sum().to_numpy(np.float64), (len(labels), 1))
     values[:, : len(COUNTS)] += np.hstack([added, terms * chosen[:, -1]])
-    return Sums(SUMS, values[:, None], {("", ""): 0})
+    return Sums(SUMS, {ALL: 0}, values[:, None])
 
 
-def _warnings(sums: Sums, languages: Sequence[str]) -> str:
+def _warnings(rows: pd.DataFrame) -> str:
     """Warn of labels that do not depend on the pair, and name the languages."""
     by_warning: dict[str, list[str]] = {}
-    for language in languages:
-        warning = _warning(tables(sums.of_categories([language])).counts)
-        if warning:
+    counts = tables(Sums.of_rows(rows, SUMS)).counts
+    for language, own in zip(rows.category.unique(), counts, strict=True):
+        if warning := _warning(own[None]):
             by_warning.setdefault(warning, []).append(language)
     return "; ".join(text.format(f"({', '.join(names)})") for text, names in by_warning.items())
 
