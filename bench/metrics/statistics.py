@@ -24,6 +24,7 @@ from bench.metrics.bootstrap import (
     Limits,
     Statistic,
     Totals,
+    Weights,
     estimate,
     replicate,
     resample,
@@ -99,10 +100,10 @@ def share(
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     limits = limits or _limits(units)
-    rows = []
+    weights, rows = Weights(), []
     for keys, index in table.groups(groups):
         part = units.loc[index]
-        totals = _resampled(part, ["top", "bottom"])
+        totals = _resampled(part, ["top", "bottom"], weights)
         value = estimate(totals, _mean_ratio(totals, [1]), limits, "bottom")
         reason = _without_value(int(part.missing.sum()), len(part), column)
         if math.isnan(value.value):
@@ -173,14 +174,14 @@ def compare(
     units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     units["side"] = table.rows[between]
     length = float(np.ptp(limits or _limits(units) or (math.nan, math.nan)))
-    rows = []
+    weights, rows = Weights(), []
     for values, index in table.groups(groups):
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
         sides = {name: own.set_index("item") for name, own in by_side}
         numbers = {name: own[NUMBERS].astype(float) for name, own in sides.items()}
         for k, first in enumerate(sides):
             others = {name: numbers[name] for name in islice(sides, k + 1, None)}
-            tests = _compare_with(sides[first], others, length)
+            tests = _compare_with(sides[first], others, length, weights)
             for second, (tested, n, missing) in tests.items():
                 note = join_notes(tested.note, _without_value(missing, n, column))
                 rows.append((*values, first, second, *tested[:5], n, tested.units, note))
@@ -189,7 +190,7 @@ def compare(
 
 
 def _compare_with(
-    first: pd.DataFrame, others: Mapping[object, pd.DataFrame], length: float
+    first: pd.DataFrame, others: Mapping[object, pd.DataFrame], length: float, weights: Weights
 ) -> dict[object, tuple[Comparison, int, int]]:
     """Compare a side with others on the items that both have.
 
@@ -216,7 +217,7 @@ def _compare_with(
         columns = [f"{column} {k}" for k in range(2 * len(names)) for column in ("top", "bottom")]
         values = pd.DataFrame(np.hstack(sums), both.index, columns)
         units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
-        totals = _resampled(units, columns)
+        totals = _resampled(units, columns, weights)
         for k, name in enumerate(names):
             tested = _test(totals, 4 * k, length)
             results[name] = (tested, len(both), int(missing[name].sum()))
@@ -426,11 +427,13 @@ def _limits(units: pd.DataFrame) -> Limits | None:
     return (0, 1) if ((units.top >= 0) & (units.top <= units.bottom)).all() else None
 
 
-def _resampled(units: pd.DataFrame, sums: list[str]) -> Totals:
+def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals:
     """Sum columns by part, as observed and resampled."""
     has_crossed = "crossed" in units and bool(units.crossed.notna().all())
     crossed = ("within", "crossed") if has_crossed else None
-    return resample(units, "stratum", "cluster", sums, part="part", crossed=crossed)
+    return resample(
+        units, "stratum", "cluster", sums, part="part", crossed=crossed, weights=weights
+    )
 
 
 def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
