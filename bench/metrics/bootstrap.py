@@ -169,7 +169,7 @@ def _add_up(
     """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
     sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
     *keys, part_codes = sums.index.codes
-    # The sums are sorted, so a cluster begins where its stratum or unit differs from the one before.
+    # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
     return Clusters(
         list(sums.index.levels[0]),
@@ -181,7 +181,7 @@ def _add_up(
     )
 
 
-def _resample(clusters: Clusters, draws: int, seed: int, kind: str, weights: Weights) -> np.ndarray:
+def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weights) -> np.ndarray:
     """Resample the clusters of each stratum: [draws, parts, columns]."""
     n_columns = clusters.sums.shape[1]
     resamples = np.zeros((draws, len(clusters.parts), n_columns))
@@ -189,14 +189,16 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str, weights: Wei
         first, last = np.searchsorted(clusters.stratum, [k, k + 1])
         n = int(last - first)
         key = (str(name), kind)
-        if key not in weights or weights[key].shape[1] != n:
-            weights[key] = _draw(*key, n, draws, seed)
+        if key not in shared or shared[key].shape[1] != n:
+            shared[key] = _draw(*key, n, draws, seed)
+        weights = shared[key]
         own = slice(*np.searchsorted(clusters.cluster, [first, last]))
         parts, places = np.unique(clusters.part[own], return_inverse=True)
         sums = np.zeros((n, len(parts), n_columns))
         sums[clusters.cluster[own] - first, places] = clusters.sums[own]
-        added = weights[key] @ sums.reshape(n, -1)
-        resamples[:, parts] += added.reshape(draws, len(parts), n_columns)
+        # Many columns are of other parts.
+        part, column = np.nonzero(sums.any(0) | (n == 1))
+        resamples[:, parts[part], column] += weights @ sums[:, part, column]
     return resamples
 
 

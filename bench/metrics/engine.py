@@ -224,28 +224,6 @@ class Scoring:
 
     @cached_property
     def totals(self) -> Totals:
-        """The sums by part, as observed and resampled."""
-        columns = list(self.columns)
-        return resample(
-            self.rows, "stratum", "cluster", columns, part=self.part, crossed=self.crossed
-        )
-
-    @cached_property
-    def observed(self) -> Sums:
-        """The sums by category and task."""
-        return Sums.of_rows(self.rows, [*self.columns, *self.more_columns])
-
-    def names(self, category: str) -> list[str]:
-        """Return the category itself, or all of them."""
-        return self.categories if category == ALL else [category]
-
-    @cached_property
-    def categories(self) -> list[str]:
-        """The categories, in the order of the rows."""
-        return list(self.rows.category.unique())
-
-    @cached_property
-    def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
         rows, part, parts = self.rows, "category", self.categories
         if self.by_task:

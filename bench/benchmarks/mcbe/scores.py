@@ -87,7 +87,8 @@ class McbeScoring(Scoring):
     is undefined. A score over categories is the mean of the categories with a score.
 
     Attributes:
-        sums: float64 [n, categories, tasks, columns], as observed, resampled, and in each repeat.
+        resamples: float64 [draws, categories, tasks, columns].
+        by_repeat: the same, as observed and in each repeat.
         asked: bool [categories + 1, tasks]; the last row is of all categories.
         measures: the measures of each task, its score first.
     """
@@ -121,9 +122,9 @@ class McbeScoring(Scoring):
         self.asked = np.vstack([asked, asked.any(0)])
         index = pd.MultiIndex.from_product([self.repeats, range(asked.size)])
         by_repeat = self.rows[columns].groupby([self.rows["repeat"], cells]).sum()
-        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy()
-        every = (self.totals.observed, self.totals.resamples, repeats)
-        self.sums = np.concatenate([sums.reshape(-1, *shape) for sums in every])
+        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(-1, *shape)
+        self.by_repeat = np.concatenate([self.observed.values[None], repeats])
+        self.resamples = self.totals.resamples.reshape(-1, *shape)
 
     def _metrics(self) -> Iterator[Metric]:
         """Yield the metrics in the order of the table."""
@@ -154,16 +155,24 @@ class McbeScoring(Scoring):
             means = printed.groupby("category").mean(skipna=False)
             values[0] = means.reindex(self.categories)
             # A run that is not finished may lack a repeat.
-            repeats = printed.unstack("repeat").reindex(self.categories, columns=self.repeats)
-            values[-len(self.repeats) :] = repeats.T
+            cells = pd.MultiIndex.from_product([self.repeats, self.categories])
+            repeats = printed.swaplevel().reindex(cells)
+            values[-len(self.repeats) :] = repeats.to_numpy().reshape(len(self.repeats), -1)
         # The numbers that the released code prints may not be finite.
         values[~np.isfinite(values)] = math.nan
         return values
 
     def _terms(self, task: str, measure: str) -> list[np.ndarray]:
         """Return the sums to divide: two arrays [n, categories]."""
-        own = self.sums[:, :, self.observed.tasks[task]]
-        return [own[..., self.columns.index(f"{measure} {part}")] for part in ("top", "bottom")]
+        arrays = (self.by_repeat[:1], self.resamples, self.by_repeat[1:])
+        place, columns = (
+            self.observed.tasks[task],
+            [f"{measure} {part}" for part in ("top", "bottom")],
+        )
+        return [
+            np.concatenate([sums[:, :, place, self.columns.index(column)] for sums in arrays])
+            for column in columns
+        ]
 
     def ratio(self, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
         """Divide sums.
@@ -210,8 +219,7 @@ class McbeScoring(Scoring):
 
         The first row is as observed.
         """
-        rows = [0, *range(-len(self.repeats), 0)]
-        own = self.sums[..., self.columns.index(column)][rows]
+        own = self.by_repeat[..., self.columns.index(column)]
         sums = own[..., self.places(metric.own_tasks)].sum(2)
         return np.column_stack([sums, sums[:, self.counted(metric)].sum(1)])
 
