@@ -12,8 +12,7 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -177,21 +176,20 @@ def compare(
     weights, rows = Weights(), []
     for values, index in table.groups(groups):
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
-        sides = {name: own.set_index("item") for name, own in by_side}
-        numbers = {name: own[NUMBERS].astype(float) for name, own in sides.items()}
-        for k, first in enumerate(sides):
-            others = {name: numbers[name] for name in islice(sides, k + 1, None)}
-            tests = _compare_with(sides[first], others, length, weights)
-            for second, (tested, n, missing) in tests.items():
+        labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
+        numbers = [own[NUMBERS].astype(float) for own in sides]
+        for k, side in enumerate(sides, start=1):
+            tests = _compare_with(side, numbers[k:], length, weights)
+            for second, (tested, n, missing) in zip(labels[k:], tests, strict=True):
                 note = join_notes(tested.note, _without_value(missing, n, column))
-                rows.append((*values, first, second, *tested[:5], n, tested.units, note))
+                rows.append((*values, labels[k - 1], second, *tested[:5], n, tested.units, note))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return _with_holm(pd.DataFrame(rows, columns=columns))
 
 
 def _compare_with(
-    first: pd.DataFrame, others: Mapping[object, pd.DataFrame], length: float, weights: Weights
-) -> dict[object, tuple[Comparison, int, int]]:
+    first: pd.DataFrame, others: Sequence[pd.DataFrame], length: float, weights: Weights
+) -> list[tuple[Comparison, int, int]]:
     """Compare a side with others on the items that both have.
 
     We resample the others that have the same of these items at once.
@@ -199,29 +197,26 @@ def _compare_with(
     Returns:
         For each of the others: the test, the number of items, and how many of these have no value.
     """
-    common = {name: first.index.isin(other.index) for name, other in others.items()}
-    results = {}
-    for mask in {own.tobytes(): own for own in common.values()}.values():
-        names = [name for name, own in common.items() if np.array_equal(own, mask)]
-        if not mask.any():
-            results |= {name: (Comparison(note="no item in common"), 0, 0) for name in names}
-            continue
-        both, missing, sums = first[mask], {}, []
+    masks = [first.index.isin(other.index) for other in others]
+    results = [(Comparison(note="no item in common"), 0, 0)] * len(others)
+    for mask in {mask.tobytes(): mask for mask in masks if mask.any()}.values():
+        same = [k for k, own in enumerate(masks) if np.array_equal(own, mask)]
+        both, missing, sums = first[mask], [], []
         own = both[NUMBERS].to_numpy(float)
-        for name in names:
-            other = others[name].loc[both.index].to_numpy()
+        for k in same:
+            other = others[k].loc[both.index].to_numpy()
             # A unit without a value of one of the two does not count for the other.
-            missing[name] = (own[:, 2] > 0) | (other[:, 2] > 0)
+            missing.append((own[:, 2] > 0) | (other[:, 2] > 0))
             pair = np.hstack([own[:, :2], other[:, :2]])
-            sums.append(np.where(missing[name][:, None], 0.0, pair))
-        columns = [f"{column} {k}" for k in range(2 * len(names)) for column in ("top", "bottom")]
+            sums.append(np.where(missing[-1][:, None], 0.0, pair))
+        columns = [f"{column} {k}" for k in range(2 * len(same)) for column in ("top", "bottom")]
         values = pd.DataFrame(np.hstack(sums), both.index, columns)
         units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
         totals = _resampled(units, columns, weights)
-        for k, name in enumerate(names):
-            tested = _test(totals, 4 * k, length)
-            results[name] = (tested, len(both), int(missing[name].sum()))
-    return {name: results[name] for name in others}
+        for place, k in enumerate(same):
+            tested = _test(totals, 4 * place, length)
+            results[k] = (tested, len(both), int(missing[place].sum()))
+    return results
 
 
 def _test(totals: Totals, at: int, length: float) -> Comparison:
