@@ -23,7 +23,6 @@ from typer.main import get_command
 
 from bench import cli
 from bench.benchmarks import get
-from bench.cli.options import GROUPS
 from bench.config import RunConfig
 
 HOME = Path(__file__).resolve().parents[1]
@@ -130,16 +129,17 @@ def notebook(path: Path) -> dict[str, str | bytes]:
 
 def options() -> Iterator[str]:
     """Yield a table of the options of a run for each group of its help."""
-    given = {one.name: one for one in commands()["run"].params}
-    for title, group in GROUPS.items():
-        title = "Most used" if title == "Options" else title
+    groups: dict[str, list[Any]] = {}
+    for option in commands()["run"].params:
+        groups.setdefault(option.rich_help_panel or "Most used", []).append(option)
+    for title, group in groups.items():
         yield from [f"### {title}", "", *head("option", "in Python and in studies", "what it is")]
-        for name in group:
-            if name in RunConfig.model_fields:
-                key = code(name)
+        for option in group:
+            if option.name in RunConfig.model_fields:
+                key = code(option.name)
             else:
-                key = code(f"limits: {{{name}: N}}") if title == "Endpoints" else ""
-            yield row(spelling(given[name]), key, given[name].help)
+                key = code(f"limits: {{{option.name}: N}}") if title == "Endpoints" else ""
+            yield row(spelling(option), key, option.help)
         yield ""
 
 
@@ -194,6 +194,8 @@ TABLES = {"commands": other_commands, "gallery": gallery, "options": options, "s
 def commands() -> dict[str, Any]:
     """Return the commands of `bench` by name."""
     found: dict[str, Any] = get_command(cli.app).commands  # type: ignore[attr-defined]
+    for command in found.values():
+        command.complete()
     return found
 
 

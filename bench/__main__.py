@@ -12,6 +12,7 @@ def main() -> None:
         from bench.core import process
         from bench.core.errors import CONTINUES
 
+        process.collect_rarely()
         process.open_streams()
         ending = process.Ending(f"bench: {{}}; {CONTINUES}")
         try:

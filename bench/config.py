@@ -1,6 +1,7 @@
 """Describe the options of a run once, for `evaluate`, the command, studies and repeats."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -15,10 +16,14 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from bench.core.errors import BadInput, expected, explained, quoted
+from bench.core.errors import BadInput, expected, explained
 from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
+KEY_EXPECTED = (
+    "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
+    "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
+)
 PRESETS: tuple[str, ...] = get_args(Preset)
 
 
@@ -99,17 +104,56 @@ def of_command(field: FieldInfo) -> dict[str, str]:
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
     """Explain one of `ValidationError.errors()` in a sentence that begins with an option's name."""
-    value, kind, start = error["input"], error["type"], f"{name}: " if name else ""
-    if kind == "value_error":  # a sentence of ours
-        return start + str(error["msg"]).removeprefix("Value error, ")
-    if kind == "literal_error":
+    if error["type"] == "value_error":  # a sentence of ours
+        return f"{name} {error['msg'].removeprefix('Value error, ')}".lstrip()
+    if error["type"] == "literal_error":
         names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return expected(value, names.split(", "), name or "value")
-    if kind in ("sequence_str", "is_instance_of") and isinstance(value, str):
-        return f"{start}{value!r} is not a list; expected a list, like [{value!r}]"
-    if len(error["loc"]) > 1 and kind == "string_type":
-        return f"{start}{quoted(value)} is not a text; put quotes around it"
-    return start + explained(error)
+        return expected(error["input"], names.split(", "), name or "value")
+    return f"{name}: {explained(error)}" if name else explained(error)
+
+
+def _names(given: Any) -> Any:
+    """Read names from texts with commas between them, as the command and papermill's `-p` do."""
+    texts = [given] if isinstance(given, str) else given
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        return [name for text in texts for name in read_list(text)]
+    return given
+
+
+def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
+    """Read texts like NAME=VALUE, as of the command, or a JSON object, as of papermill's `-p`."""
+    given = read_list(given)
+    if not isinstance(given, list):
+        return given
+    values: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in str(text).partition("="))
+        if not equals or not name:
+            raise ValueError(f"{text}: expected NAME=VALUE")
+        if name in values:
+            raise ValueError(f"{name}: is given twice; give it once")
+        values[name] = read(value)
+    return values
+
+
+def _keys(given: Any) -> Any:
+    """Read names of variables by host; do not repeat a misspelt value, which can be a key."""
+    try:
+        return _pairs(given)
+    except ValueError:
+        raise BadInput(KEY_EXPECTED) from None
+
+
+def _resources(given: Any) -> Any:
+    """Read resources as Dask does, also several with commas between them."""
+    return _pairs(",".join(given).split(",") if isinstance(given, list) else given)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"True": True, "False": False, "None": None}.get(text, text)
 
 
 def _off(value: Any) -> Any:
@@ -123,14 +167,18 @@ def _off(value: Any) -> Any:
 
 def _prices(given: Sequence[float]) -> Sequence[float]:
     if len(given) != 2 or min(given) < 0:
-        raise ValueError("expected IN,OUT, two numbers like 0.8,2")
+        prices = ",".join(f"{price:g}" for price in given)
+        raise ValueError(f"{prices}: expected IN,OUT, two numbers like 0.8,2")
     return given
 
 
-# The command and papermill's `-p` give these as texts.
-Names = Annotated[Sequence[str], BeforeValidator(read_list)]
-Settings = Annotated[Mapping[str, str], BeforeValidator(read_list)]
-Price = Annotated[Sequence[float], AfterValidator(_prices)]
+Names = Annotated[Sequence[str], BeforeValidator(_names)]
+Number = Annotated[float, Field(strict=False)]
+Resources = Annotated[Mapping[str, Annotated[Number, Field(gt=0)]], BeforeValidator(_resources)]
+Keys = Annotated[Mapping[str, str], BeforeValidator(_keys)]
+Price = Annotated[Sequence[Number], BeforeValidator(_names), AfterValidator(_prices)]
+Settings = Annotated[Mapping[str, str], BeforeValidator(_pairs)]
+Fields = Annotated[Mapping[str, Any], BeforeValidator(lambda given: _pairs(given, _json))]
 
 
 class Generation(Options):
@@ -156,11 +204,11 @@ class Generation(Options):
     """Limit of tokens for a thought before the reply, in addition to --max-new-tokens; `off`
     switches thinking off. Default: both share --max-new-tokens."""
 
-    template_arguments: Mapping[str, Any] = option({}, flag="--template", metavar="NAME=VALUE")
+    template_arguments: Fields = option({}, flag="--template", metavar="NAME=VALUE")
     """Argument of the chat template, like enable_thinking=false; repeat for several. Endpoints get
     it as chat_template_kwargs."""
 
-    request_fields: Mapping[str, Any] = option({}, flag="--request-field", metavar="NAME=VALUE")
+    request_fields: Fields = option({}, flag="--request-field", metavar="NAME=VALUE")
     """Further field of an endpoint's requests, like reasoning_effort=low; repeat for several."""
 
     def describe(self) -> dict[str, Any]:
@@ -223,13 +271,13 @@ class Where(Options):
     """Address of a Dask scheduler with workers that run the model, like tcp://HOST:8786; default:
     it runs here."""
 
-    resources: Mapping[str, Annotated[float, Field(gt=0)]] | None = None
+    resources: Resources | None = None
     """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
 
     limits: Limits = Limits()
     """Limits of endpoints by name; see `bench.config.Limits`."""
 
-    keys: Mapping[str, str] | None = option(None, flag="--key", metavar="HOST=NAME")
+    keys: Keys | None = option(None, flag="--key", metavar="HOST=NAME")
     """Environment variable with the key of an endpoint's host, like
     api.deepseek.com=DEEPSEEK_API_KEY; repeat for several. Default: OPENAI_API_KEY__HOST (in
     capitals, _ for other characters), then OPENAI_API_KEY for the model's host only."""
@@ -276,7 +324,7 @@ class RunConfig(Generation, Where):
     base: str | None = option(None, metavar="MODEL")
     """Base model of an adapter, spelt like --model; default: the one that the adapter names."""
 
-    label_names: Sequence[str] | Mapping[str, Sequence[str]] | None = None
+    label_names: Names | Mapping[str, Names] | None = None
     """Meaning of an NLI classifier's LABEL_0, LABEL_1, LABEL_2, like
     entailment,neutral,contradiction; default: as the classifier names them."""
 
@@ -345,19 +393,23 @@ RATES = tuple(k / 10 for k in range(11))
 
 
 def _rates(given: Any) -> Any:
-    """Read `all` as the release's rates, and take each rate once."""
-    rates = [rate for one in given for rate in (RATES if one == "all" else [one])]
-    return list(dict.fromkeys(rates))
+    """Read `all` as the release's rates."""
+    return [rate for one in _names(given) for rate in (RATES if one == "all" else [one])]
+
+
+Rates = Annotated[
+    Sequence[Number], BeforeValidator(_rates), AfterValidator(lambda rates: [*dict.fromkeys(rates)])
+]
 
 
 class BuildOptions(Options):
     """Which sets are built, and how; default: as the release or the pack has them."""
 
-    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
+    rates: Rates = option((), "--rate", "RATES")
     """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
     such sets."""
 
-    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
+    splits: Names = option(("train", "dev"), "--split", "NAMES")
     """Splits of controlled sets: train, dev, test; default: train and dev."""
 
     rows: int | None = option(None, ge=1)
@@ -403,9 +455,7 @@ class TrainOptions(Options):
     """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
     classifier, which is trained further."""
 
-    files: Sequence[str | Path]
-    """Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a
-    bias-controlled set."""
+    files: Sequence[str | Path]  # `bench.cli.make.train` describes it
 
     out: str | Path = option(..., metavar="DIR")
     """Folder of the trained model."""
@@ -428,7 +478,7 @@ class TrainOptions(Options):
     seed: int = 0
     """Seed of the head's first weights, the order of pairs and dropout."""
 
-    labels: Mapping[str, str] = option({}, "--label", "SPELLING=LABEL")
+    labels: Settings = option({}, "--label", "SPELLING=LABEL")
     """Meaning of another spelling, like 0=entailment; repeat for several."""
 
     new_head: bool = False

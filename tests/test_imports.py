@@ -45,6 +45,7 @@ OPTIONS = "'--model', 'simulated:', '--data', 'samples', '--limit', '2', '--out'
 STEPS = {
     "command": (
         ("import bench", set()),
+        ("command('--help')", {"rich"}),
         ("every_help()", COMMAND),
         ("import bench.scorers, bench.data, bench.tasks", COMMAND),
         ("command('data', 'cbbq', '--data', 'samples')", COMMAND),

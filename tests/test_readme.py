@@ -59,6 +59,8 @@ def test_a_study_example_is_a_study(text, tmp_path):
 
 
 GROUP = get_command(cli.app)
+for one in GROUP.commands.values():
+    one.complete()
 HELPS = [one.epilog for one in (GROUP, *GROUP.commands.values())]
 LINES = "\n".join([*blocks("bash"), *HELPS]).splitlines()
 CALLS = [shlex.split(line.partition("  #")[0])[1:] for line in LINES if re.match(" *bench ", line)]

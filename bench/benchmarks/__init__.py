@@ -9,25 +9,24 @@ Another package adds a benchmark with an entry point of the group `bench.benchma
 """
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bench.core.errors import BadInput, expected
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from bench.benchmarks.base import Benchmark
 
 GROUP = "bench.benchmarks"
 # The benchmarks of this package.
-OWN = {
-    name: EntryPoint(name, f"bench.benchmarks.{name}:BENCHMARK", GROUP)
-    for name in ("mcbe", "cbbq", "nli_coal")
-}
+OWN = ("mcbe", "cbbq", "nli_coal")
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all benchmarks, first the benchmarks of this package."""
-    return tuple(_registered())
+    return (*OWN, *_others())
 
 
 def resolve(name: str) -> str:
@@ -38,7 +37,7 @@ def resolve(name: str) -> str:
     """
     wanted = name.strip().lower().replace("-", "_")
     # Other packages come second, because a search for them takes time.
-    if wanted not in OWN and wanted not in _registered():
+    if wanted not in OWN and wanted not in _others():
         raise BadInput(expected(name, names(), "benchmark"))
     return wanted
 
@@ -55,11 +54,11 @@ def get(name: str) -> "Benchmark":
 @cache
 def _load(name: str) -> "Benchmark":
     if name in OWN:
-        benchmark: Benchmark = OWN[name].load()
-        return benchmark
-    entry = _registered()[name]
+        own: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
+        return own
+    entry = _others()[name]
     try:
-        benchmark = entry.load()
+        benchmark: Benchmark = entry.load()
         own_name = benchmark.metadata.name
     except Exception as error:  # another package's code can fail in any way
         raise BadInput(
@@ -72,7 +71,9 @@ def _load(name: str) -> "Benchmark":
 
 
 @cache
-def _registered() -> dict[str, EntryPoint]:
-    """Return all benchmarks by name, first the benchmarks of this package."""
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    return OWN | {name: entry for name, entry in others.items() if name not in OWN}
+def _others() -> "dict[str, EntryPoint]":
+    """Return the benchmarks of other packages by name."""
+    from importlib.metadata import entry_points  # `bench --help` needs none
+
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    return {name: entry for name, entry in found.items() if name not in OWN}

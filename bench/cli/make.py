@@ -3,47 +3,24 @@
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import get, names, resolve
-from bench.cli.options import CheckFormat, argument, given, read_options, switch
-from bench.config import BuildOptions, RunConfig, TrainOptions
+from bench.benchmarks import get, resolve
+from bench.cli import printing
+from bench.cli.app import MAKE, CheckFormat, argument, command, given, switch
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
-from bench.core.places import NOTEBOOKS, copy_files
+from bench.core.places import copy_files
 from bench.core.progress import say
 from bench.core.text import read_list
-from bench.data.readers import as_path
 
 
-def expand(
-    benchmark: str = argument("BENCHMARK", "cbbq."),
-    *,
-    out: str = given("DIR", "Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.", ...),
-    form: str = given("FORM", "csv, json or both.", "both", "--as"),
-    strict: bool = switch("--strict", "Refuse templates with an error; default: off."),
-    repair: bool = switch("--repair", "Fill misspelt placeholders as meant; default: off."),
-    compat: bool = switch("--compat", "The bytes of the release, errors included; default."),
-    **values: Any,
-) -> None:
-    """Expand templates to multiple-choice questions."""
-    from bench.benchmarks.cbbq.expand import expand as write
-    from bench.cli import printing
-    from bench.data import find
-
-    if resolve(benchmark) != "cbbq":
-        raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    if strict + repair + compat > 1:
-        raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
-    expansion = "strict" if strict else "repair" if repair else "compat"
-    source = find("cbbq", read_options(RunConfig, values).get("data"))
-    files = write(source, as_path(out), form, expansion)
-    printing.written(files, "questions")
-
-
+@command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)
 def new(
     benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
     folder: str = argument("DIR", "Folder of the data; made if missing."),
 ) -> None:
     """Begin data of your own: a folder with two items and a commented manifest."""
+    from bench.data.readers import as_path
+
     name = resolve(benchmark)
     source = get(name).metadata.samples.with_name("start")
     if not source.is_dir():
@@ -60,16 +37,41 @@ def new(
     )
 
 
-def notebooks(
-    folder: str = argument("DIR", "Folder to copy them to; made if missing."),
+@command(
+    "expand cbbq --out questions",
+    "expand cbbq --data CBBQ --out questions --as csv --repair",
+    panel=MAKE,
+)
+def expand(
+    benchmark: str = argument("BENCHMARK", "cbbq."),
+    *,
+    out: str = given("DIR", "Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.", ...),
+    form: str = given("FORM", "csv, json or both.", "both", "--as"),
+    strict: bool = switch("--strict", "Refuse templates with an error; default: off."),
+    repair: bool = switch("--repair", "Fill misspelt placeholders as meant; default: off."),
+    compat: bool = switch("--compat", "The bytes of the release, errors included; default."),
+    **options: Any,
 ) -> None:
-    """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
-    pages = [get(name).metadata.page for name in names()]
-    for path in copy_files(as_path(folder), NOTEBOOKS, pages):
-        print(path)
-    say(f"open them by `jupyter lab {folder}`")
+    """Expand templates to multiple-choice questions."""
+    from bench.benchmarks.cbbq.expand import expand as write
+    from bench.data import find
+    from bench.data.readers import as_path
+
+    if resolve(benchmark) != "cbbq":
+        raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
+    if strict + repair + compat > 1:
+        raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
+    expansion = "strict" if strict else "repair" if repair else "compat"
+    source = find("cbbq", options.get("data"))
+    files = write(source, as_path(out), form, expansion)
+    printing.written(files, "questions")
 
 
+@command(
+    "build nli-coal --pack my-language --out sets",
+    "build nli-coal --pack my-language --check",
+    panel=MAKE,
+)
 def build(
     benchmark: str = argument("BENCHMARK", "nli-coal."),
     *,
@@ -84,7 +86,7 @@ def build(
     ),
     check: bool = switch("--check", "Only list wrong or odd entries of the packs."),
     form: CheckFormat = given("NAME", "Of --check: table, csv or json.", "table", "--format"),
-    **values: Any,
+    **options: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
     import pandas as pd
@@ -94,7 +96,7 @@ def build(
     from bench.benchmarks.nli_coal.build import untrained
     from bench.benchmarks.nli_coal.extract import extract
     from bench.benchmarks.nli_coal.language_pack import read_pack, with_captions
-    from bench.cli import printing
+    from bench.data.readers import as_path
 
     if resolve(benchmark) != "nli_coal":
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
@@ -127,7 +129,6 @@ def build(
         )
     if captions:
         packs = [with_captions(packs[0], captions)]
-    options = read_options(BuildOptions, values)
     printing.written(write(packs, as_path(out), **options), "pairs")
     if "seed" in options or options.get("ns_words", "shipped") != "shipped":
         return
@@ -141,16 +142,25 @@ def build(
             )
 
 
+@command(
+    "train nli train.jsonl --model bert-base-chinese --out my-classifier",
+    "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
+    panel=MAKE,
+)
 def train(
     kind: str = argument("KIND", "nli: a classifier of premise and hypothesis."),
-    files: list[str] = argument("FILE", TrainOptions.model_fields["files"].description or ""),
-    **values: Any,
+    files: list[str] = argument(
+        "FILE",
+        "Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a "
+        "bias-controlled set.",
+    ),
+    **options: Any,
 ) -> None:
     """Fine-tune an NLI classifier; an interrupted training continues."""
     if kind != "nli":
         raise BadInput(expected(kind, ["nli"], "train"))
     from bench.train import nli
 
-    done = nli(**read_options(TrainOptions, {"files": files, **values}))
+    done = nli(files=files, **options)
     shares = (f"{decimals(share, 3)} of {part} right" for part, share in done.accuracy.items())
     print(f"{done.folder}: {', '.join(shares)}")

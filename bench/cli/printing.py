@@ -14,7 +14,6 @@ from bench.core.errors import BadInput
 from bench.core.numbers import decimals
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
-from bench.data.dataset import own_prompts
 
 # Length of an example of a reply that we could not parse.
 MAX_REPLY_CHARS = 100
@@ -35,42 +34,11 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
         parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
         place = ", ".join(filter(None, parts)) or "the folder"
         value = f": {row['value']}" if row["value"] else ""
-        _show(f"{row['kind']:8} {place}: {row['what']}{value}")
-    refused = int((findings.kind == "refused").sum())
-    if refused:
+        show(f"{row['kind']:8} {place}: {row['what']}{value}")
+    if refused := int((findings.kind == "refused").sum()):
         settings = get(benchmark).metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
         raise BadInput(f"{refused} findings are of rows that are refused{''.join(fixes)}")
-
-
-def data(sources: list[dict[str, Any]], format: str) -> None:
-    if format == "json":
-        _print_json(sources)
-        return
-    from bench.tasks import prompts
-
-    for source in sources:
-        counts, benchmark = source["categories"], source["benchmark"]
-        categories = "category" if len(counts) == 1 else "categories"
-        title = get(benchmark).metadata.title
-        print(f"{title}: {source['items']:,} items in {len(counts)} {categories}")
-        wording = ""
-        if file := own_prompts(Path(source["folder"])):
-            wording = f"{prompts.load(benchmark, None, Path(source['folder'])).label}: {file}"
-        rows = [
-            ("found", f"{source['found']}: {source['folder']}"),
-            ("version", f"{source['name']}, {source['version']}, sha256 {source['sha256'][:12]}"),
-            ("licence", source["licence"]),
-            ("wording", wording),
-            ("items", ", ".join(f"{name} {count:,}" for name, count in counts.items())),
-            ("note", source["note"]),
-        ]
-        for effect in source["touched"]:
-            text = f"{effect['where']}: {effect['rows']:,} rows, {effect['what']}"
-            rows.append((effect["state"], text))
-        for key, value in rows:
-            if value:
-                _show(f"  {key:8} {value}")
 
 
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
@@ -84,7 +52,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         say(f"note: {text}")
     if format == "json":
         results = [run.as_dict(preset) for run in runs]
-        _print_json(results[0] if len(results) == 1 else results)
+        print_json(results[0] if len(results) == 1 else results)
         return
     if format != "table":
         _print_as(table(runs, preset), format)
@@ -198,19 +166,20 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
 
     if format == "json":
         runs = [run.as_dict() for run in given]
-        _print_json(runs[0] if len(runs) == 1 else runs)
-    elif format != "table":
+        print_json(runs[0] if len(runs) == 1 else runs)
+        return
+    if format != "table":
         parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
         _print_as(pd.concat(parts)[["benchmark", "model", *given[0].parts]], format)
-    else:
-        every = summed(given)
-        for run in given:
-            judged = f", judged by {run.judge}" if run.judge else ""
-            _show(f"{run.model} on {run.benchmark}{judged}: {run}")
-        if len(given) > 1:
-            _show(f"in all: {every}")
-        for note in every.notes:
-            _show(note)
+        return
+    for run in given:
+        judged = f", judged by {run.judge}" if run.judge else ""
+        show(f"{run.model} on {run.benchmark}{judged}: {run}")
+    every = summed(given)
+    if len(given) > 1:
+        show(f"in all: {every}")
+    for note in every.notes:
+        show(note)
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
@@ -227,19 +196,23 @@ def written(files: "Sequence[WrittenFile]", unit: str) -> None:
     )
 
 
+def print_json(content: Any) -> None:
+    print(as_json(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)))
+
+
+def show(text: str) -> None:
+    print(reveal_invisible(text))
+
+
 def _print_as(table: "pd.DataFrame", format: str) -> None:
     """Print a table as JSON, CSV or LaTeX; for a terminal, escape invisible characters."""
     from bench.core.export import to_csv, to_latex, to_rows
 
     if format == "json":
-        _print_json(to_rows(table))
+        print_json(to_rows(table))
         return
     text = to_csv(table) if format == "csv" else to_latex(table)
     print(reveal_invisible(text) if sys.stdout.isatty() else text, end="")
-
-
-def _print_json(content: Any) -> None:
-    print(as_json(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)))
 
 
 def _console() -> "Console":
@@ -247,10 +220,6 @@ def _console() -> "Console":
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-
-
-def _show(text: str) -> None:
-    print(reveal_invisible(text))
 
 
 def _safe(text: object) -> str:

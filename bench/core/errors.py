@@ -9,7 +9,7 @@ LONGEST = 2000
 MAX_QUOTED_CHARS = 100
 # Names of types for pydantic's kinds of errors.
 TYPES = {
-    "string_type": "a text",
+    "string_type": "a text; put quotes around it",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "float_type": "a number",

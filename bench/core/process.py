@@ -1,9 +1,10 @@
-"""End a process by a signal, and set up its standard streams.
+"""End a process by a signal, and set up its standard streams and its garbage collector.
 
 `Ending` turns a signal into one line and a KeyboardInterrupt, so that `finally` blocks run, and
 ends this process soon after in any case.
 """
 
+import gc
 import io
 import os
 import signal
@@ -21,6 +22,13 @@ SIGNALS = {
 # A command has so much time for its `finally` blocks.
 GRACE_SECONDS = 5.0
 CLEAR_LINE = "\r\x1b[K"
+# New objects, and collections of a generation, before the collector looks at the next older one.
+COLLECTOR_THRESHOLDS = (50_000, 20, 20)
+
+
+def collect_rarely() -> None:
+    """Look for reference cycles more rarely than Python: imports and tables make hardly any."""
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 class Ended(KeyboardInterrupt):

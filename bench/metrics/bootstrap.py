@@ -26,7 +26,7 @@ of single answers three times).
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -168,15 +168,16 @@ def _add_up(
 ) -> Clusters:
     """Add up columns by stratum, cluster (a unit, or a pair of units) and part."""
     sums = rows.groupby([stratum, *units, part], sort=True, observed=True)[columns].sum()
-    *keys, part_codes = sums.index.codes
+    index = cast(pd.MultiIndex, sums.index)
+    *keys, part_codes = index.codes
     # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
     return Clusters(
-        list(sums.index.levels[0]),
+        list(index.levels[0]),
         parts,
         keys[0][begins],
         np.cumsum(begins) - 1,
-        pd.Index(parts).get_indexer(sums.index.levels[-1])[part_codes],
+        pd.Index(parts).get_indexer(index.levels[-1])[part_codes],
         sums.to_numpy(np.float64),
     )
 
@@ -259,13 +260,20 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
             for resampled in (totals.resamples, totals.second, totals.pairs)
         )
         both = first + second
-        of_first, of_second, of_pairs, of_both = (
-            pd.DataFrame(spread).var(ddof=0).to_numpy() for spread in (first, second, pairs, both)
-        )
+        of_first, of_second, of_pairs, of_both = map(_variance, (first, second, pairs, both))
         # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller.
         wanted = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
         combined = observed + both * np.sqrt(wanted / of_both)
     return np.concatenate([observed, np.where(of_both > NOISE**2, combined, resamples)])
+
+
+def _variance(values: np.ndarray) -> np.ndarray:
+    """Compute the variance over the first axis, without NaN."""
+    known = ~np.isnan(values)
+    n = known.sum(0)
+    distances = values - np.where(known, values, 0.0).sum(0) / n
+    variance: np.ndarray = np.where(known, distances**2, 0.0).sum(0) / n
+    return variance
 
 
 def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:

@@ -225,14 +225,17 @@ class Scoring:
     @cached_property
     def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
-        rows, part, parts = self.rows, "category", self.categories
-        if self.by_task:
-            places, _, tasks = places_of(rows)
-            rows, part = rows.assign(place=places), "place"
-            parts = range(len(self.categories) * len(tasks))
-        columns, crossed = list(self.columns), self.crossed
+        places, categories, tasks = places_of(self.rows)
+        rows = self.rows.assign(place=places if self.by_task else places // len(tasks))
+        parts = range(len(categories) * (len(tasks) if self.by_task else 1))
         return resample(
-            rows, "stratum", "cluster", columns, part=part, parts=parts, crossed=crossed
+            rows,
+            "stratum",
+            "cluster",
+            list(self.columns),
+            part="place",
+            parts=parts,
+            crossed=self.crossed,
         )
 
     @cached_property
@@ -252,10 +255,11 @@ class Scoring:
         rows.sort(key=lambda row: places[row.category])
         return self.annotate(score_table(rows))
 
-    def rows_by_category(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield the rows of each category, then all rows."""
-        yield from self.rows.groupby("category", sort=False)
-        yield ALL, self.rows
+    def rows_by_category(self, *columns: str) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield some columns of the rows of each category, then of all rows."""
+        rows = self.rows[["category", *columns]]
+        yield from ((str(name), own) for name, own in rows.groupby("category", sort=False))
+        yield ALL, rows
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""

@@ -70,7 +70,7 @@ class VerdictScoring(Scoring):
     """Scores of verdicts, with a mark if all answers to a task are the same."""
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category, own in self.rows_by_category():
+        for category, own in self.rows_by_category("task", "parsed", "value"):
             for task, values in own[own.parsed > 0].groupby("task").value:
                 same = (table.category == category) & (table.task == task)
                 table.loc[same, "by_habit"] = len(set(values)) == 1

@@ -90,7 +90,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        fingerprint.forget_report(folder)
+        fingerprint.forget(folder / "index.html")
         left = [
             cell
             for cell in study_runs.cells(plan)
@@ -110,7 +110,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
         ]
         if not failed:
-            fingerprint.remember_report(plan, folder)
+            fingerprint.remember(index, fingerprint.of_report(plan, folder))
     return Made(index, failed)
 
 
@@ -169,9 +169,10 @@ def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list
         processes.waiting(at_a_time, execute.end_kernels) as pool,
         progress(len(jobs), "making", "pages") as bar,
     ):
-        futures = [pool.submit(_make_page, folder, job, done, kernels) for job in jobs]
+        futures = {pool.submit(_run_notebook, folder, job, done, kernels): job for job in jobs}
         for future in as_completed(futures):
-            page = future.result()
+            job = futures[future]
+            page = site.page(job.name, job.shown_as, _notebook(folder, job), future.result())
             made[page.name] = page
             result = "done"
             if page.trouble:
@@ -187,11 +188,16 @@ def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list
     return [made[job.name] for job in jobs]
 
 
-def _make_page(
+def _notebook(folder: Path, job: Job) -> Path:
+    """Return the place of a page's executed notebook."""
+    return folder / "notebooks" / f"{job.name}.ipynb"
+
+
+def _run_notebook(
     folder: Path, job: Job, done: Sequence[Cell], kernels: "SimpleQueue[OwnKernel]"
-) -> Page:
+) -> Trouble | None:
     """Run a notebook with one of the kernels, unless its inputs are unchanged."""
-    name, shown_as, source, parameters, variants = job
+    name, _shown_as, source, parameters, variants = job
     cells = [cell for key in variants or () for cell in done if cell.variant.key == key]
     runs = [run_folder(folder, cell) for cell in cells]
     # Relative to the notebook's folder, so that a report can move, and shows no home folder.
@@ -204,12 +210,12 @@ def _make_page(
         parameters = {**parameters, "runs": [*relative, *patterns]}
         runs += [path for pattern in patterns for path in run_folders(pattern)]
     if variants is not None and not runs:
-        return Page(name, shown_as, trouble=Trouble(NoRuns.__name__, "it has no runs"))
-    target, tables = folder / "notebooks" / f"{name}.ipynb", folder / "tables" / name
+        return Trouble(NoRuns.__name__, "it has no runs")
+    target, tables = _notebook(folder, job), folder / "tables" / name
     now = fingerprint.of_page(source, parameters, runs)
     is_there = (folder / f"{name}.html").is_file() and tables.is_dir()
     if is_there and not fingerprint.changed(target, now):
-        return site.page(name, shown_as, target)
+        return None
     fingerprint.forget(target)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
@@ -224,4 +230,4 @@ def _make_page(
         fingerprint.forget(target)
     else:
         fingerprint.remember(target, now)
-    return site.page(name, shown_as, target, trouble)
+    return trouble

@@ -94,12 +94,12 @@ class OwnKernel(AsyncKernelManager):
         return self.has_kernel and bool(run_sync(self.is_alive)())
 
 
-# This keeps imported modules: imports take most of the time of a short notebook. We look for cycles
-# more rarely than Python does, because imports and tables make many objects without any.
+# This keeps imported modules: imports take most of the time of a short notebook.
 AS_NEW = """
-import gc, os, sys
-gc.set_threshold(50_000, 20, 20)
+import os, sys
 sys.path[:] = {imports!r}
+from bench.core.process import collect_rarely
+collect_rarely()
 os.chdir({folder!r})
 os.environ[{variable!r}] = {listing!r}
 from matplotlib import rcdefaults
@@ -135,6 +135,7 @@ def run_notebook(
                 parameters=dict(parameters),
                 kernel_name="python3",
                 progress_bar=False,
+                request_save_on_cell_execute=False,  # this writes all pictures after each cell
                 execution_timeout=CELL_TIMEOUT,
                 coalesce_streams=True,
                 km=kernel,

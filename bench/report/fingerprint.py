@@ -1,4 +1,7 @@
-"""Hashes of everything that a page or a report rests on: while they stay the same, so does it."""
+"""Fingerprints: hashes of all inputs of a page or a report, in a file beside it.
+
+While they stay the same, we do not make it again.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,12 +18,9 @@ from bench.run.cache import code_hash, hash_files
 from bench.scorers.base import digest
 from bench.tasks import prompts
 
-# Hashes; `runs` has one per run, by folder.
-Fingerprint = dict[str, Any]
 
-
-def of_page(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
-    """Describe the things that an executed notebook rests on."""
+def of_page(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, Any]:
+    """Return the hashes of an executed notebook's inputs; `runs` has one per run, by folder."""
     return {
         "notebook": _of_notebook(source),
         "parameters": digest(parameters),
@@ -29,44 +29,8 @@ def of_page(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -
     }
 
 
-def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
-    """List the parts of a fingerprint that changed since `target` was executed.
-
-    All parts, if it was not executed to its end. Runs that it opened count, even if no parameter
-    names them.
-    """
-    before = read_json(_beside(target)) if target.is_file() else {}
-    opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
-    now = {**now, "runs": {**opened, **now["runs"]}}
-    return [name for name, value in now.items() if before.get(name) != value]
-
-
-def forget(target: Path) -> None:
-    """Make an executed notebook count as changed."""
-    for path in (_beside(target), opened_runs(target)):
-        path.unlink(missing_ok=True)
-
-
-def remember(target: Path, now: Mapping[str, Any]) -> None:
-    """Save the fingerprint of an executed notebook, with the runs that it opened.
-
-    Runs in temporary folders that it has removed are left out.
-    """
-    listing = opened_runs(target)
-    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
-    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
-    content = {**now, "runs": {**opened, **now["runs"]}}
-    atomic_write(_beside(target), json.dumps(content, indent=2))
-    listing.unlink(missing_ok=True)
-
-
-def opened_runs(target: Path) -> Path:
-    """Return the file in which a notebook lists the runs that it opens."""
-    return target.with_suffix(".opened")
-
-
-def of_report(plan: Study, folder: Path) -> Fingerprint:
-    """Describe the things that a whole report rests on.
+def of_report(plan: Study, folder: Path) -> dict[str, Any]:
+    """Return the hashes of a whole report's inputs.
 
     These are the study, its notebooks, data, prompts and models, all runs that its pages opened,
     the package, and the names of the pages and folders of tables that are there.
@@ -90,38 +54,59 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
             ]
     notebooks = [get(variant.benchmark).metadata.page for variant in plan.variants if variant.page]
     notebooks += [analysis.source for analysis in plan.analyses.values()]
-    tables = folder / "tables"
     return {
         "study": digest(repr(plan)),
         "notebooks": list(map(_of_notebook, notebooks)),
         "inputs": inputs,
         "runs": {path: _of_run(Path(path)) for path in sorted(runs)},
         "package": _package(),
-        "pages": sorted(path.name for path in (*folder.glob("*.html"), *tables.glob("*/"))),
+        "pages": sorted(path.name for path in (*folder.glob("*.html"), *folder.glob("tables/*/"))),
     }
 
 
+def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
+    """List the parts of a fingerprint that changed since `target` was made.
+
+    All parts, if it was not made to its end. Runs that a notebook opened count, even if no
+    parameter names them.
+    """
+    before = read_json(_beside(target)) if target.is_file() else {}
+    others = before.get("runs", {}).keys() - now["runs"].keys()
+    now = {**now, "runs": {**now["runs"], **{run: _of_run(Path(run)) for run in others}}}
+    return [name for name, value in now.items() if before.get(name) != value]
+
+
 def is_unchanged(plan: Study, folder: Path) -> bool:
-    """Return whether a report was made to its end, and nothing has changed that it rests on."""
-    before = read_json(_of_folder(folder))
+    """Return whether a report was made to its end, and none of its inputs has changed."""
+    index = folder / "index.html"
     try:
-        return bool(before) and before == of_report(plan, folder)
+        return _beside(index).is_file() and not changed(index, of_report(plan, folder))
     except (BadInput, OSError):  # data that are no longer there, for example
         return False
 
 
-def remember_report(plan: Study, folder: Path) -> None:
-    """Save the fingerprint of a report that was made to its end."""
-    atomic_write(_of_folder(folder), json.dumps(of_report(plan, folder), indent=2))
+def forget(target: Path) -> None:
+    """Make a notebook or a report count as changed."""
+    for path in (_beside(target), opened_runs(target)):
+        path.unlink(missing_ok=True)
 
 
-def forget_report(folder: Path) -> None:
-    """Make a report count as changed, until it is made to its end."""
-    _of_folder(folder).unlink(missing_ok=True)
+def remember(target: Path, now: Mapping[str, Any]) -> None:
+    """Save the fingerprint of a report or of an executed notebook, with the runs that it opened.
+
+    Runs in temporary folders that it has removed are left out.
+    """
+    listing = opened_runs(target)
+    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
+    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
+    content = {**now, "runs": {**opened, **now["runs"]}}
+    atomic_write(_beside(target), json.dumps(content, indent=2))
+    listing.unlink(missing_ok=True)
 
 
-def _of_folder(folder: Path) -> Path:
-    return folder / "notebooks" / "report.json"
+def opened_runs(target: Path) -> Path:
+    """Return the file in which a notebook lists the runs that it opens."""
+    return target.with_suffix(".opened")
 
 
 def _beside(target: Path) -> Path:

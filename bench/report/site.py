@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nbformat
 import pandas as pd
@@ -29,6 +29,9 @@ from bench.report.study_runs import Cell
 from bench.run.models import conditions
 from bench.run.results import labels
 from bench.show import answer_output
+
+if TYPE_CHECKING:
+    from nbconvert import HTMLExporter
 
 # Prefix of the names of pages with answers.
 ANSWERS = "answers-"
@@ -96,16 +99,9 @@ class Page(NamedTuple):
 
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
-    """Make a page from an executed notebook, up to the cell that failed."""
-    from nbconvert import HTMLExporter  # this import takes seconds
-
-    exporter = HTMLExporter(
-        template_name="notebook",
-        extra_template_basedirs=[str(TEMPLATES)],
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-        exclude_anchor_links=True,
-    )
+    """Make a page from an executed notebook, up to the cell that failed; empty without runs."""
+    if trouble and trouble.kind == NoRuns.__name__:
+        return Page(name, shown_as, trouble=trouble)
     book = nbformat.read(notebook, as_version=4)
     drop_blank_outputs(book)
     book.cells = [cell for cell in book.cells if not MARKERS & _tags(cell)]
@@ -149,10 +145,24 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
             cell.metadata["summary"] = "; ".join(short)
-    body, _unused = exporter.from_notebook_node(book)
+    body, _unused = _exporter().from_notebook_node(book)
     # Links are relative to the notebook, one folder deeper than the page.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
+
+
+@cache
+def _exporter() -> "HTMLExporter":
+    """Return the exporter of all pages, which compiles its templates once."""
+    from nbconvert import HTMLExporter  # this import takes seconds
+
+    return HTMLExporter(
+        template_name="notebook",
+        extra_template_basedirs=[str(TEMPLATES)],
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        exclude_anchor_links=True,
+    )
 
 
 def _tags(cell: nbformat.NotebookNode) -> set[str]:

@@ -23,7 +23,7 @@ from pydantic import (
 
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
-from bench.config import Generation, Limits, Options, RunConfig, explain
+from bench.config import Generation, Limits, Names, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.data import readers
@@ -67,7 +67,7 @@ class StudyOptions(RunConfig):
     @classmethod
     def _located(cls, value: Any, info: ValidationInfo) -> Any:
         """Read the names of labels, and make paths absolute: they begin at the study file."""
-        folder, name = _folder(info), info.field_name
+        folder, name = (info.context or {})["folder"], info.field_name
         try:
             if value is None or value in (data.OWN_SAMPLES, data.RELEASED):
                 return value
@@ -80,11 +80,6 @@ class StudyOptions(RunConfig):
             return [*label_order(value)] if name == "label_names" else value
         except BadInput as error:
             raise ValueError(str(error)) from None
-
-
-def _folder(info: ValidationInfo) -> Path:
-    folder: Path = (info.context or {}).get("folder", Path())
-    return folder
 
 
 def _absolute(folder: Path, path: str | Path) -> str:
@@ -128,11 +123,7 @@ class StudyModel(StudyOptions):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        given = given if isinstance(given, dict) and "model" in given else {"model": given}
-        if not isinstance(given["model"], str):
-            spec = quoted(given["model"])
-            raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
-        return given
+        return given if isinstance(given, dict) and "model" in given else {"model": given}
 
 
 class Variant(StudyOptions):
@@ -145,7 +136,7 @@ class Variant(StudyOptions):
 
     own = ("name", "page", "models")
     page: bool = True
-    models: Sequence[str] = ()
+    models: Names = ()
 
     @property
     def key(self) -> str:
@@ -171,8 +162,8 @@ class Analysis(Options):
     model_config = ConfigDict(extra="allow")
     name: str = ""
     source: Path = Path()
-    runs: Sequence[str] = ()
-    variants: Sequence[str] | None = None
+    runs: Names = ()
+    variants: Names | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -194,12 +185,12 @@ class Analysis(Options):
     def _from_study_file(cls, given: Any, info: ValidationInfo) -> Any:
         if given is not None and not isinstance(given, dict):
             return given
-        given = dict(given or {})
+        folder, given = (info.context or {})["folder"], dict(given or {})
         for name, value in given.items():
             if isinstance(value, str) and value.startswith(("./", "../")):
-                given[name] = _absolute(_folder(info), value)
+                given[name] = _absolute(folder, value)
             elif name == "runs" and isinstance(value, list):
-                given[name] = [_absolute(_folder(info), str(pattern)) for pattern in value]
+                given[name] = [_absolute(folder, str(pattern)) for pattern in value]
         return given
 
 
@@ -217,8 +208,19 @@ def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
     return list(known.values())
 
 
+def _named(parts: list[Any]) -> list[Any]:
+    """Refuse two variants of a benchmark, or two analyses of a notebook, with equal names."""
+    names = [part.name for part in parts]
+    for name in names:
+        if names.count(name) > 1:
+            kind = "variants" if isinstance(parts[0], Variant) else "analyses"
+            raise ValueError(f"two {kind} have the name {name or ''!r}; give each a `name`")
+    return parts
+
+
 # One, or a list.
 Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
+Named = AfterValidator(_named)
 NotEmpty = Field(min_length=1)
 
 
@@ -226,10 +228,10 @@ class Study(Options):
     title: str = NotEmpty
     question: str = ""
     models: Annotated[list[StudyModel], AfterValidator(_with_folders), NotEmpty]
-    by_benchmark: dict[str, Annotated[list[Variant], Listed, NotEmpty]] = Field(
+    by_benchmark: dict[str, Annotated[list[Variant], Listed, NotEmpty, Named]] = Field(
         alias="benchmarks", min_length=1
     )
-    by_notebook: dict[str, Annotated[list[Analysis], Listed, NotEmpty]] = Field(
+    by_notebook: dict[str, Annotated[list[Analysis], Listed, NotEmpty, Named]] = Field(
         {}, alias="analyses"
     )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
@@ -341,14 +343,15 @@ def load(path: Path = DEMO) -> Study:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
-        keys = list(_keys(content, first["loc"]))
+        # We count the entries of a list from 1.
+        keys = [str(part + 1 if isinstance(part, int) else part) for part in first["loc"]]
+        message = explain(first)
         if first["type"] == "extra_forbidden":
+            *keys, unknown = keys
             known = [field.alias or name for name, field in Study.model_fields.items()]
-            allowed = known if len(keys) == 1 else list(Limits.described())
-            with _at(path, *keys[:-1]):
-                raise BadInput(expected(keys[-1], allowed, "key in study")) from None
+            message = expected(unknown, Limits.described() if keys else known, "key in study")
         with _at(path, *keys):
-            raise BadInput(explain(first)) from None
+            raise BadInput(message) from None
     study._path = path
     _check_names(study)
     for model in study.models:
@@ -372,54 +375,25 @@ def _at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
         raise BadInput(f"{place}{of}: {error}") from None
 
 
-def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
-    """Yield the keys that lead to a place; an entry of a list has its name as key."""
-    for part in place:
-        if isinstance(part, str) and part != "[key]":
-            content = content.get(part) if isinstance(content, dict) else None
-            yield part
-        elif isinstance(part, int) and isinstance(content, list):
-            content = content[part]
-            name = content.get("model") or content.get("name") if isinstance(content, dict) else ""
-            yield str(name or content)
-
-
 def _check_names(study: Study) -> None:
-    """Refuse a name in the file that nothing has, or that two variants or analyses have."""
-    path, models = study.path, [model.model for model in study.models]
-    # Analyses have judges too.
-    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
-    judged += [analysis.parameters for analysis in study.analyses.values()]
-    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
-    with _at(path, "keys"):
-        judges = [given.get("judge") for given in judged]
-        key_names.check({**study.keys, **of_models}, [*models, *judges])
-    for name, variants in study.by_benchmark.items():
-        with _at(path, "benchmarks", resolve(name)):
-            _check_unique([variant.name for variant in variants], "variants")
-            for variant in variants:
-                named = variant.label_names
-                _check_known(named if isinstance(named, Mapping) else (), models, "model")
-                labels = [model.label for model in study.models]
-                _check_known(variant.models, labels, "models: name of a model")
+    """Refuse a name in the file that nothing has."""
+    specs = [model.model for model in study.models]
+    labels = [model.label for model in study.models]
     names = [variant.name or variant.benchmark for variant in study.variants]
-    for name, analyses in study.by_notebook.items():
-        with _at(path, "analyses", name):
-            _check_unique([analysis.name for analysis in analyses], "analyses")
-            for analysis in analyses:
-                _check_known(analysis.variants or (), names, "variant")
-
-
-def _check_known(names: Iterable[str], allowed: Sequence[str], kind: str) -> None:
-    for name in names:
-        if name not in allowed:
-            raise BadInput(expected(name, allowed, kind))
-
-
-def _check_unique(names: Sequence[str | None], kind: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(f"two {kind} have the name {name or ''!r}; give each a `name`")
+    # Analyses have judges too.
+    judges = [part.judge for part in (study.shared, *study.variants, *study.models)]
+    judges += [analysis.parameters.get("judge") for analysis in study.analyses.values()]
+    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
+    with _at(study.path, "keys"):
+        key_names.check({**study.keys, **of_models}, [*specs, *judges])
+    for variant in study.variants:
+        with _at(study.path, "benchmarks", variant.benchmark):
+            if isinstance(variant.label_names, Mapping):
+                _check_known(variant.label_names, specs, "model")
+            _check_known(variant.models, labels, "models: name of a model")
+    for key, analysis in study.analyses.items():
+        with _at(study.path, "analyses", key):
+            _check_known(analysis.variants or (), names, "variant")
 
 
 def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
@@ -432,3 +406,9 @@ def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     prompts.load(benchmark, options.get("prompts"), source.folder)
     present = list(get(benchmark).files(source.folder))
     _check_known(options.get("categories") or (), present, f"category of {benchmark}")
+
+
+def _check_known(names: Iterable[str], allowed: Sequence[str], kind: str) -> None:
+    for name in names:
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, kind))

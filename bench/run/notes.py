@@ -21,22 +21,25 @@ def with_notes(
     table: pd.DataFrame, rows: pd.DataFrame, preset: str, metadata: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
-    table, missing = table.copy(), list[Score]()
+    missing: list[Score] = []
     primary = get(metadata["benchmark"]).metrics.primary_metrics
     metrics = {one.task: one.metric for one in reversed(primary)}
-    is_primary = table.metric == table.task.map(metrics)
+    names = ["category", "task", "metric", "note"]
+    keys = list(zip(*(table[name].tolist() for name in names), strict=True))
+    notes = [note for *_, note in keys]
+    places = {key[:2]: k for k, key in enumerate(keys) if metrics.get(key[1]) == key[2]}
 
     def add(category: str, task: str, text: str, gap: str = "") -> None:
         """Add a note; `gap` is the note of a new row if this score is missing."""
-        own = is_primary & (table.category == category) & (table.task == task)
-        table.loc[own, "note"] = [join_notes(before, text) for before in table.note[own]]
-        if gap and task in metrics and not own.any():
+        if (k := places.get((category, task))) is not None:
+            notes[k] = join_notes(notes[k], text)
+        elif gap and task in metrics:
             undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
             missing.append(Score(category, task, metrics[task], *undefined, preset, gap))
 
     if doubt := probe_failed(metadata):
-        first = table.index[table.category == ALL][:1]
-        table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
+        first = next(k for k, key in enumerate(keys) if key[0] == ALL)
+        notes[first] = join_notes(doubt, notes[first])
     skipped = metadata["left_out"]
     for task, reason in skipped.items():
         add(ALL, task, reason, f"not asked: {reason}")
@@ -51,13 +54,15 @@ def with_notes(
     for entry in metadata["touched"]:
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
-    for task in dict.fromkeys(table.task[table.task != ALL]):
+    rows = rows[["task", "error", "cut", "logprobs"]]
+    for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
         for text in _conditions(rows[rows.task == task], task, metadata):
             add(ALL, task, text)
         of_requests, of_task = _other_settings(task, preset, metadata)
-        for category in dict.fromkeys(table.category[table.task == task]):
+        for category in dict.fromkeys(key[0] for key in keys if key[1] == task):
             if texts := of_requests + (of_task if category == ALL else []):
                 add(category, task, f"asked with {', '.join(texts)}")
+    table = table.assign(note=pd.Series(notes, table.index, table.note.dtype))
     return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
 

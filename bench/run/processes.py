@@ -13,7 +13,7 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from bench.core.process import open_streams
+from bench.core.process import collect_rarely, open_streams
 
 # On Linux, new processes are copies of a server that imports modules once; see `preload`. The
 # libraries of other systems do not survive such a copy.
@@ -96,5 +96,6 @@ def _begin(environment: Mapping[str, str], target: Callable[..., None], *argumen
             os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    collect_rarely()
     open_streams()
     target(*arguments)

@@ -140,6 +140,7 @@ def test_help_is_shown_without_a_command_and_names_every_setting(bench):
         ("run cbbq --model tiny:s --system no.txt", "--system no.txt: cannot be read"),
         ("run mcbe --model simulated: --set bos", "--set bos: expected NAME=VALUE"),
         ("run mcbe --model simulated: --set bos=a --set bos=b", "--set bos: is given twice"),
+        ("run mcbe --model simulated: --key sk-secret", "--key: expected HOST=NAME, once per host"),
         ("run mcbe --model simulated: --thinking-tokens=-1", "expected a whole number, or off"),
         (
             "run mcbe --model simulated: --tasks sc --preset official",

@@ -25,7 +25,7 @@ def edit(path):
         (edit, "out/runs/model/cbbq/run.json"),
         (lambda page: Path(page).unlink(), "out/cbbq.html"),
         # A report that is being made.
-        (lambda folder: fingerprint.forget_report(Path(folder)), "out"),
+        (lambda index: fingerprint.forget(Path(index)), "out/index.html"),
     ],
 )
 def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(own_folder, change, path):
@@ -38,7 +38,8 @@ def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(own_folde
     page = fingerprint.of_page(get("cbbq").metadata.page, {}, [run.folder.resolve()])
     fingerprint.remember(Path("out/notebooks/cbbq.ipynb"), page)
     plan = study.load(Path("mine.yml"))
-    fingerprint.remember_report(plan, Path("out"))
+    report = fingerprint.of_report(plan, Path("out"))
+    fingerprint.remember(Path("out/index.html"), report)
     assert fingerprint.is_unchanged(plan, Path("out"))
     change(path)
     assert not fingerprint.is_unchanged(study.load(Path("mine.yml")), Path("out"))

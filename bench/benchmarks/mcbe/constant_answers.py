@@ -1,6 +1,7 @@
 """Constant and random answers to McBE: warnings of them, and the baselines that they give."""
 
 import math
+from collections import Counter
 from functools import cache
 from itertools import combinations
 
@@ -76,14 +77,17 @@ def constant_answers(
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
-        for category, part in _parts(rows):
-            most = part.groupby("category").parsed.agg(lambda read: read.value_counts().iloc[0])
-            if is_constant(most.sum(), len(part), len(most)):
+        by_category = rows.groupby("category", sort=False).parsed
+        counts = {str(name): Counter(own.tolist()) for name, own in by_category}
+        for category in [ALL, *counts]:
+            own = list(counts.values()) if category == ALL else [counts[category]]
+            most, n = sum(max(one.values()) for one in own), sum(one.total() for one in own)
+            if is_constant(most, n, len(own)):
                 answer = "the same within a category"
                 if category != ALL:
-                    answer = part.parsed.mode().iloc[0]
+                    ((answer, _),) = own[0].most_common(1)
                 warnings[category, task] = (
-                    f"{decimals(100 * most.sum() / len(part))}% of the readable answers are "
+                    f"{decimals(100 * most / n)}% of the readable answers are "
                     f"{answer}, whatever is asked"
                 )
     return warnings
@@ -119,22 +123,22 @@ def baselines(
     terms: pd.DataFrame, items: pd.DataFrame, preset: str, first: float
 ) -> dict[tuple[str, str, str], float]:
     """Return by category, task and measure the score of random or of the best constant answers."""
-    items = items.set_index("item_id")
+    instances = terms[["category", "task", "item_id"]].drop_duplicates(["task", "item_id"])
+    fields = items[["item_id", "words", "subtype", "score"]]
+    by_task = instances.merge(fields, on="item_id").groupby(["task", "category"], sort=False)
     baselines: dict[tuple[str, str, str], float] = {}
-    instances = terms.drop_duplicates(["task", "item_id"])
-    for key, part in instances.groupby(["category", "task"], sort=False):
-        category, task = map(str, key)
-        own = items.loc[part.item_id]
+    for key, own in by_task:
+        (task, category), score = map(str, key), math.nan
         if task == "ss":
             rate = DECAY[preset]["ss"]
-            score = float(np.mean([random_chooser(len(words), rate, first) for words in own.words]))
+            scores = [random_chooser(len(words), rate, first) for words in own.words.tolist()]
+            score = float(np.mean(scores))
         elif task == "sc":
-            score = 100 * float(own.subtype.value_counts().iloc[0]) / len(own)
+            score = 100 * max(Counter(own.subtype.tolist()).values()) / len(own)
             baselines[category, task, "score_readable"] = score
         elif task == "bs":
-            score = 100 - 10 * float((own.score - own.score.median()).abs().mean())
-        else:
-            score = math.nan
+            people = own.score.to_numpy(float)
+            score = 100 - 10 * float(np.abs(people - np.median(people)).mean())
         baselines[category, task, "score"] = score
         baselines |= {(category, task, name): value for name, value in BASELINES.items()}
     return baselines

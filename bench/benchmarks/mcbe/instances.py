@@ -66,9 +66,10 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     came = rows.reply.notna().groupby(rows.cell).any()
     units = rows.drop_duplicates("unit").set_index("unit")[[*KEYS, "cell"]]
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
+    replies_of = rows.set_index(["unit", "request"])[["task", "reply", "logprobs"]].groupby("task")
     parts, printed = [], []
     for task, own in units.groupby("task", sort=False):
-        replies = rows[rows.task == task].set_index(["unit", "request"])[["reply", "logprobs"]]
+        replies = replies_of.get_group(task)
         terms = TERMS[str(task)](instances.loc[own.index], replies, preset)
         score, known = terms["score"]
         terms["score"] = score, known * own.cell.map(came)

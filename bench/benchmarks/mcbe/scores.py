@@ -165,14 +165,9 @@ class McbeScoring(Scoring):
     def _terms(self, task: str, measure: str) -> list[np.ndarray]:
         """Return the sums to divide: two arrays [n, categories]."""
         arrays = (self.by_repeat[:1], self.resamples, self.by_repeat[1:])
-        place, columns = (
-            self.observed.tasks[task],
-            [f"{measure} {part}" for part in ("top", "bottom")],
-        )
-        return [
-            np.concatenate([sums[:, :, place, self.columns.index(column)] for sums in arrays])
-            for column in columns
-        ]
+        place = self.observed.tasks[task]
+        top, bottom = (self.columns.index(f"{measure} {part}") for part in ("top", "bottom"))
+        return [np.concatenate([sums[:, :, place, k] for sums in arrays]) for k in (top, bottom)]
 
     def ratio(self, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
         """Divide sums.
@@ -389,7 +384,8 @@ class McbeScoring(Scoring):
         if self.known.printed is None:
             return {}
         reasons: dict[Cell, str] = {}
-        for (category, task), own in self.known.printed.groupby(["category", "task"]):
+        for key, own in self.known.printed.groupby(["category", "task"]):
+            category, task = map(str, key)
             k = self.categories.index(category)
             odd = own.score[~np.isfinite(own.score)]
             if stops := own.stops.sum():

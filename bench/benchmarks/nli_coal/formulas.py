@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.benchmarks.nli_coal.outcomes import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables, tables
+from bench.benchmarks.nli_coal.outcomes import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
 from bench.metrics.engine import Metric
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
@@ -94,7 +94,7 @@ def _metric(
     return Metric(
         name,
         task,
-        of=lambda sums: of(tables(sums)),
+        of=lambda sums: of(Tables(sums)),
         tasks=SETS,
         baseline=baseline,
         limits=(-1, 1) if "gap" in name else (0, 1),

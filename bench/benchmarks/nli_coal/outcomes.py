@@ -1,7 +1,8 @@
 """NLI-CoAL's answers, one row per pair, with the columns that scores add up."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ NEUTRAL_TERMS = "nt"
 # Dev et al.'s thresholds for the probability of neutral.
 TAUS = (0.5, 0.7)
 CELLS = [f"{name}_{gender}_{label}" for name in SETS for gender in GENDERS for label in LABELS]
-COUNTS = [*CELLS, *(f"{NEUTRAL_TERMS}_{label}" for label in LABELS)]
+NEUTRAL_COUNTS = [f"{NEUTRAL_TERMS}_{label}" for label in LABELS]
+COUNTS = [*CELLS, *NEUTRAL_COUNTS]
 PROBABILITIES = [f"p_{name}" for name in CELLS]
 ABOVE = [f"above_{tau}" for tau in TAUS]
 SUMS = [*COUNTS, *PROBABILITIES, *ABOVE]
@@ -33,33 +35,36 @@ READ = [
 CROSSED = ("category", "sentence")
 
 
-class Tables(NamedTuple):
-    """Labels in one language: as observed (n = 1), or in n resamples.
+@dataclass(frozen=True)
+class Tables:
+    """Sums by set, gender and label, of n languages or resamples; `SUMS` are the first columns."""
 
-    Attributes:
-        counts: float64 [n, set, gender, label], readable answers.
-        shares: the same in probabilities of the labels, if there are some.
-        above: float64 [n, tau], answers with a probability of neutral above tau.
-        neutral_terms: float64 [n, label].
-    """
+    sums: Sums
 
-    counts: np.ndarray
-    shares: np.ndarray
-    above: np.ndarray
-    neutral_terms: np.ndarray
+    @property
+    def counts(self) -> np.ndarray:
+        """The readable answers: float64 [n, set, gender, label]."""
+        return self._added(CELLS).reshape(-1, len(SETS), len(GENDERS), len(LABELS))
 
+    @property
+    def shares(self) -> np.ndarray:
+        """The same in probabilities of the labels, if there are some."""
+        return self._added(PROBABILITIES).reshape(-1, len(SETS), len(GENDERS), len(LABELS))
 
-def tables(sums: Sums) -> Tables:
-    """Arrange sums by set, gender and label, `SUMS` being the first columns."""
-    added = sums.values[..., : len(SUMS)].sum(1)
-    ends = np.cumsum([len(CELLS), len(LABELS), len(PROBABILITIES)])
-    counts, terms, shares, above = np.split(added, ends, axis=1)
-    return Tables(shaped(counts), shaped(shares), above, terms)
+    @property
+    def above(self) -> np.ndarray:
+        """Answers with a probability of neutral above each tau: float64 [n, tau]."""
+        return self._added(ABOVE)
 
+    @property
+    def neutral_terms(self) -> np.ndarray:
+        """Answers to neutral terms: float64 [n, label]."""
+        return self._added(NEUTRAL_COUNTS)
 
-def shaped(sums: np.ndarray) -> np.ndarray:
-    """Reshape sums [n, cells] to [n, set, gender, label]."""
-    return sums.reshape(len(sums), len(SETS), len(GENDERS), len(LABELS))
+    def _added(self, columns: Sequence[str]) -> np.ndarray:
+        first = SUMS.index(columns[0])
+        added: np.ndarray = self.sums.values[..., first : first + len(columns)].sum(1)
+        return added
 
 
 def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:

@@ -30,9 +30,9 @@ from bench.benchmarks.nli_coal.outcomes import (
     READ,
     SETS,
     SUMS,
+    Tables,
     answers,
     outcomes,
-    tables,
 )
 from bench.core.errors import BadInput
 from bench.metrics.engine import Metric, Scoring, Sums
@@ -165,7 +165,7 @@ class NliScoring(Scoring):
         return outcomes(self.rows)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category, rows in self.rows_by_category():
+        for category, rows in self.rows_by_category("task", "valid", *SUMS):
             own = table.category == category
             whole = own & (table.task == ALL) & table.score.notna()
             warning = _warnings(rows)
@@ -205,7 +205,7 @@ def _extremes(rows: pd.DataFrame) -> Sums:
 def _warnings(rows: pd.DataFrame) -> str:
     """Warn of labels that do not depend on the pair, and name the languages."""
     by_warning: dict[str, list[str]] = {}
-    counts = tables(Sums.of_rows(rows, SUMS)).counts
+    counts = Tables(Sums.of_rows(rows, SUMS)).counts
     for language, own in zip(rows.category.unique(), counts, strict=True):
         if warning := _warning(own[None]):
             by_warning.setdefault(warning, []).append(language)

@@ -11,16 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from bench.config import KEY_EXPECTED
 from bench.core.errors import BadInput, expected
 
 MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Only capitals, so that we hardly ever take a key for a name.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-EXPECTED = (
-    "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
-    "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
-)
 # Parameters of a URL that may contain a key.
 SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
 # Keys of OpenAI, of similar services, and of the Hub, by their beginning.
@@ -96,7 +93,7 @@ def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
     hosts = sorted({host for model in models if model and (host := host_of(model))})
     for host, name in given.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):
-            raise BadInput(EXPECTED)
+            raise BadInput(KEY_EXPECTED)
         if host not in hosts:
             allowed = ", ".join(hosts) or "none, because no model is an endpoint"
             raise BadInput(f"--key {host}={name}: " + expected(host, allowed, "host"))

@@ -1,0 +1,317 @@
+"""Commands that ask models, and score, show and export results."""
+
+import re
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from bench.benchmarks import get, names, resolve
+from bench.cli import printing
+from bench.cli.app import PLAN, CheckFormat, Format, argument, command, given, switch
+from bench.core.errors import CONTINUES, BadInput, RunFailed
+from bench.core.progress import say
+
+BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
+RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
+FORMAT = given("NAME", "table (for people), csv, json or latex.", Format.table, "--format")
+FULL = switch(
+    "--full",
+    "Print all scores by category, and different scores of preset official, instead of sentences.",
+)
+DRY_RUN = switch(
+    "--dry-run", "Ask nothing and write nothing; print requests, tokens and, with a price, costs."
+)
+
+
+@command(
+    "run cbbq --model simulated:bias=0.7 --limit 20",
+    "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
+)
+def run(
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.", ""),
+    *,
+    source: str = given(
+        "RUN", "Folder or run.json of a run: repeat its requests, and compare.", flag="--from"
+    ),
+    dry_run: bool = DRY_RUN,
+    full: bool = FULL,
+    format: Format = FORMAT,
+    **options: Any,
+) -> None:
+    """Ask a model, write the records, print the results. An interrupted run continues."""
+    from bench.run import estimate, evaluate, repeat
+
+    if benchmark:
+        options["benchmark"] = benchmark
+    if dry_run and source:
+        raise BadInput("--dry-run: is for a run of its own; leave out --from")
+    if not source and not {"benchmark", "model"} <= options.keys():
+        raise BadInput("give BENCHMARK and --model MODEL, or repeat a run by --from RUN")
+    if dry_run:
+        printing.estimates([estimate(**options)], format)
+        return
+    done = repeat(source, **options) if source else evaluate(**options)
+    done.write_scores()
+    printing.scores([done], None, format, full)
+
+
+@command(
+    "requests cbbq --as-model qwen-plus --out ask.jsonl",
+    "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
+    panel=PLAN,
+)
+def requests(
+    benchmark: str = BENCHMARK,
+    *,
+    out: str = given("FILE", "File of the requests, like next.jsonl.", ...),
+    results: str = given(
+        "FILE",
+        "Results so far, a file or a folder of files (*.jsonl): write the remaining requests, "
+        "and the stage that needs these replies. Default: no results yet.",
+    ),
+    url: str = given(
+        "PATH",
+        "Path of the requests; default: /v1/chat/completions. Zhipu has /v4/chat/completions.",
+    ),
+    **options: Any,
+) -> None:
+    """Write the requests of a run for a batch service, and print the next step.
+
+    This file is for `vllm run-batch`, and for the batch services of OpenAI, Alibaba and others.
+
+    `bench run --model replay:RESULTS --as-model NAME` reads the results.
+    """
+    from bench.config import RunConfig
+    from bench.run import batch
+
+    if not options.get("as_model"):
+        raise BadInput("Missing option '--as-model': the model's name at the service")
+    config = RunConfig.of({"benchmark": benchmark, **options})
+    written, waiting = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
+    for file in written:
+        counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
+        print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
+    folder = results or "results"
+    # This call, without its files.
+    call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
+    judged = f" --judge replay:{folder}" if "as_judge" in options else ""
+    then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
+    if written and waiting:
+        then = (
+            f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
+            f"{waiting:,} requests, which need these replies"
+        )
+    first = f"put the results into the folder {folder}; then " if written else ""
+    print(f"next: {first}{then}")
+
+
+@command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
+def score(
+    runs: list[str] = RUNS,
+    preset: str = given("NAME", "robust, official or paper; default: the run's own."),
+    full: bool = FULL,
+    format: Format = FORMAT,
+) -> None:
+    """Score stored records again, without asking a model."""
+    from bench.run import Run
+
+    printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
+
+
+@command(
+    "export reports/runs/*/* --as eee --out results",
+    "export cbbq --as lm-eval harness-tasks --categories gender,age",
+)
+def export(
+    sources: list[str] = argument(
+        "RUN_DIR",
+        "Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to write.",
+    ),
+    *,
+    form: str = given(
+        "FORMAT",
+        "eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging Face Hub; "
+        "lm-eval: questions as tasks of lm-evaluation-harness.",
+        ...,
+        "--as",
+    ),
+    out: str = given("DIR", "Folder to write; default: ./FORMAT."),
+    **options: Any,
+) -> None:
+    """Write results for other programs, or questions for lm-evaluation-harness.
+
+    --data, --categories, --limit, --set and --prompts choose questions, as for `bench run`.
+    """
+    from bench.export import write_runs
+
+    if form == "lm-eval":
+        from bench.export import lm_eval
+
+        benchmark, *folders = sources
+        folders += [out] if out else []
+        if len(folders) > 1:
+            raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
+        if resolve(benchmark) != "cbbq":
+            allowed = "the multiple-choice questions of cbbq"
+            raise BadInput(f"export {benchmark}: --as lm-eval writes only {allowed}")
+        files = lm_eval.write(Path(*folders or [form]).expanduser(), **options)
+    else:
+        from bench.config import RunConfig
+
+        for name in options:
+            flag = RunConfig.flag(name)
+            raise BadInput(f"{flag}: chooses questions, and goes only with --as lm-eval")
+        files = write_runs(sources, form, Path(out or form).expanduser())
+    for path in files:
+        print(path)
+
+
+@command("report", "report mine.yml --out reports/mine")
+def report(
+    study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
+    out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
+    jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
+    dry_run: bool = DRY_RUN,
+    format: Format = FORMAT,
+) -> None:
+    """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
+    from bench.core import places
+    from bench.report import fingerprint
+    from bench.report.study import load
+
+    plan = load(Path(study)) if study else load()
+    folder = places.report_folder(plan.name, out)
+    if not dry_run and fingerprint.is_unchanged(plan, folder):
+        say(f"nothing has changed since the report in {folder} was made")
+        print(folder / "index.html")
+        return
+    # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    # These imports take seconds, and a wrong study does not need them.
+    from bench.report import build, study_runs
+
+    if dry_run:
+        printing.estimates(study_runs.estimates(plan, out or None), format)
+        for step in plan.steps:
+            say(f"run this first: {step}")
+        return
+    made = build.make(plan, out or None, jobs)
+    print(made.page)
+    if made.failed:
+        parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
+        raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
+
+
+@command("notebooks work", "notebooks .")
+def notebooks(
+    folder: str = argument("DIR", "Folder to copy them to; made if missing."),
+) -> None:
+    """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
+    from bench.core.places import NOTEBOOKS, copy_files
+    from bench.data.readers import as_path
+
+    pages = [get(name).metadata.page for name in names()]
+    for path in copy_files(as_path(folder), NOTEBOOKS, pages):
+        print(path)
+    say(f"open them by `jupyter lab {folder}`")
+
+
+@command("data", "data cbbq --check")
+def data(
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
+    *,
+    check: bool = switch("--check", "List odd values of the data, row by row."),
+    format: CheckFormat = given("NAME", "table, csv or json.", "table"),
+    **options: Any,
+) -> None:
+    """Show the installed data: folder, number of items, version and licence."""
+    from bench import data as datasets
+    from bench import tasks
+    from bench.data.dataset import own_prompts
+    from bench.tasks import prompts
+
+    if format == "csv" and not check:
+        raise BadInput("--format csv: is for --check; give table or json")
+    folder, of_data = options.get("data", ""), {}
+    if benchmark:
+        settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
+        of_data = tasks.of_data(benchmark, settings)
+    elif options or check:
+        raise BadInput("--data, --set, --check: name the benchmark, for example `bench data mcbe`")
+    if check:
+        findings = datasets.check(datasets.find(benchmark, folder), **of_data)
+        printing.check(benchmark, findings, format)
+        return
+    sources: list[dict[str, Any]] = []
+    for name in [benchmark] if benchmark else names():
+        source = datasets.find(name, folder)
+        items, effects = datasets.read(source, **of_data)
+        categories = Counter(item.category for item in items)
+        touched = [
+            {
+                "state": "left out" if effect.left_out else "touched",
+                "where": ", ".join(filter(None, (effect.category, effect.task))),
+                "rows": effect.rows,
+                "what": effect.what,
+            }
+            for effect in effects
+        ]
+        counts = {"items": len(items), "categories": categories, "touched": touched}
+        sources.append({**source.describe(), **counts})
+        if format == "json":
+            continue
+        title, unit = get(name).metadata.title, "category" if len(categories) == 1 else "categories"
+        print(f"{title}: {len(items):,} items in {len(categories)} {unit}")
+        own = own_prompts(source.folder)
+        wording = own and f"{prompts.load(name, None, source.folder).label}: {own}"
+        rows = [
+            ("found", f"{source.found}: {source.folder}"),
+            ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
+            ("licence", source.licence),
+            ("wording", wording),
+            ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
+            ("note", source.note),
+            *((row["state"], "{where}: {rows:,} rows, {what}".format(**row)) for row in touched),
+        ]
+        for key, value in rows:
+            if value:
+                printing.show(f"  {key:8} {value}")
+    if format == "json":
+        printing.print_json(sources)
+
+
+@command("fetch mcbe", "fetch cbbq --from CBBQ.zip")
+def fetch(
+    benchmark: str = BENCHMARK,
+    source: str = given(
+        "DIR",
+        "Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+        flag="--from",
+    ),
+) -> None:
+    """Copy a released data set to the user's data folder."""
+    from bench.data.fetch import fetch as download
+
+    print(download(benchmark, source or None).folder)
+
+
+@command(
+    "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
+    "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
+    panel=PLAN,
+)
+def mark(
+    runs: list[str] = RUNS,
+    out: str = given("FILE", "The sheet to write, FILE.csv.", ...),
+) -> None:
+    """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
+
+    `bench run --judge replay:FILE.csv` reads grades of explanations, the notebook judge_agreement
+    grades of analyses; several runs of McBE make one blind sheet, to compare models.
+    """
+    from bench.run import Run, human_marks
+
+    description = human_marks.write_sheet(list(map(Run.open, runs)), Path(out).expanduser())
+    print(f"{out}: {description}")
