@@ -9,10 +9,8 @@
 import gc
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,8 +64,8 @@ class Source:
         digest, home = hashlib.sha256(), dataset.home(self.folder)
         files = get(self.benchmark).files(self.folder)
         for path in sorted({path for paths in files.values() for path in paths}):
-            state = path.stat()
-            content = _file_hash(path, state.st_mtime_ns, state.st_size)
+            with open_file(path) as stream:
+                content = hashlib.file_digest(stream, "sha256").digest()
             digest.update(path.relative_to(home).as_posix().encode() + b"\0" + content)
         # The categories of a manifest change the tasks and answers of rows.
         categories = sorted(dataset.read_manifest(self.folder).categories.items())
@@ -185,17 +183,11 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
     chosen = list(dict.fromkeys(categories or present))
-    with _no_search_for_cycles():
-        return benchmark.load(source.folder, chosen, **settings)
-
-
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Switch the garbage collector off: its searches take a third of the time of 100,000 items."""
+    # Searches for cycles take a third of the time of 100,000 items.
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        return benchmark.load(source.folder, chosen, **settings)
     finally:
         if was_on:
             gc.enable()
@@ -273,10 +265,3 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
     dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})
     return source
-
-
-@cache
-def _file_hash(path: Path, modified: int, size: int) -> bytes:
-    """Hash a file; `modified` and `size` differ if it was edited."""
-    with open_file(path) as stream:
-        return hashlib.file_digest(stream, "sha256").digest()

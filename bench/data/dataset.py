@@ -138,11 +138,6 @@ class Category(BaseModel):
     groups: StrictBool = True
     target: Literal["", "NAME1", "NAME2"] = ""
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels by the code of their language."""
-        return dict(self.__pydantic_extra__)
-
 
 class Manifest(BaseModel):
     """A manifest: its `TEXTS`, codes of languages, and categories by name."""
@@ -159,12 +154,12 @@ class Manifest(BaseModel):
     @property
     def texts(self) -> dict[str, str]:
         """The texts that the manifest has."""
-        return {name: getattr(self, name) for name in TEXTS if name in self.model_fields_set}
+        return self.model_dump(include={*TEXTS}, exclude_unset=True)
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: category.labels for name, category in self.categories.items()}
+        return {name: dict(one.__pydantic_extra__) for name, one in self.categories.items()}
 
     @model_validator(mode="after")
     def _has_labels(self) -> Self:
@@ -208,19 +203,15 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
     """Return the languages and categories of a manifest, in its form as TOML."""
-    categories = {
-        name: category.labels | category.model_dump(exclude_defaults=True)
-        for name, category in manifest.categories.items()
-    }
-    tables = {"language": ", ".join(manifest.languages), "categories": categories}
-    return {key: value for key, value in tables.items() if value}
+    tables = manifest.model_dump(include={"categories"}, exclude_defaults=True)
+    return {"language": ", ".join(manifest.languages), **tables} if manifest.languages else tables
 
 
 def own_prompts(folder: Path) -> Path | None:
     """Return the file of a data set's own prompts, if it has one."""
     manifest, path = home(folder) / MANIFEST, home(folder) / PROMPTS_FILE
-    has_both = path.exists() and manifest.is_file()
-    return path if has_both and FETCHED not in read_toml(manifest) else None
+    is_own = path.exists() and manifest.is_file() and FETCHED not in read_toml(manifest)
+    return path if is_own else None
 
 
 def unknown_category(
@@ -287,17 +278,18 @@ def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
     We skip labels that pictures cannot show, because runs can come from anywhere.
     """
     codes = [code.strip() for code in description["language"].split(",")]
-    names = dict(_own_names.get())
+    names = {}
     for category, table in description["labels"].items():
         labels = {code: label for code, label in table.items() if is_label(label)}
         native = next((labels[code] for code in codes if code in labels and code != "en"), "")
         if "en" in labels:
             names[benchmark, category] = CategoryName(native, labels["en"])
-    _own_names.set(names)
+    _own_names.set({**_own_names.get(), **names})
 
 
 def category_name(benchmark: str, category: str) -> CategoryName:
     """Return the names of a category, its own or the release's."""
+    if own := _own_names.get().get((benchmark, category)):
+        return own
     released = get(benchmark).metadata.categories.get(category, "")
-    name = CategoryName(released, category.replace("_", " "))
-    return _own_names.get().get((benchmark, category), name)
+    return CategoryName(released, category.replace("_", " "))

@@ -7,6 +7,7 @@ prompts are in scripts, we read them from there and keep them next to the data a
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -27,12 +28,11 @@ from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
-    from bench.benchmarks.base import Benchmark
     from bench.data.official_wording import OfficialPrompts
 
 # Seconds to wait for a server.
 TIMEOUT = 60.0
-TEXTS = ("LICENSE", "LICENCE", "README")
+TEXT = re.compile(r"(licen[cs]e|readme)((\..*)?\.(md|txt))?", re.IGNORECASE)
 
 
 class WrittenFile(NamedTuple):
@@ -88,7 +88,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
             if source:
                 copy = Copy(as_path(source), str(as_path(source).resolve()))
             else:
-                copy = _download_release(benchmark, work)
+                copy = _download_release(benchmark, work / "release")
             try:
                 _install(benchmark, copy, target, work)
             except BadInput as error:  # the working folder is gone when the message is read
@@ -103,23 +103,16 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
 
 def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    own, metadata = get(benchmark), get(benchmark).metadata
-    folder, staged = copy.path.resolve(), work / "new"
+    metadata, folder, staged = get(benchmark).metadata, copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
         folder.mkdir()
-        unpack(copy.path, folder)
+        _unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
-    tables = _tables(own, root) if root else {}
-    if not root or not tables:
-        raise BadInput(
-            f"{copy.path}: holds no data of {metadata.title}; expected {metadata.layout}, of the "
-            f"categories {', '.join(metadata.categories)} or of ones with a table "
-            f"[categories.NAME] in {MANIFEST}"
-        )
     is_rewritten = root == work / "rewritten"
+    tables = _tables(benchmark, root)
     top = folder if is_rewritten else root
-    texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
+    texts = {path.name: path for path in sorted(top.iterdir()) if TEXT.fullmatch(path.name)}
     for name, path in (tables | texts).items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, staged / name)
@@ -174,45 +167,39 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         say(advice)
 
 
-def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
+def _root(benchmark: str, folder: Path, rewritten: Path) -> Path:
     """Find the folder in a copy that the loader reads, or rewrite tables of other names there."""
-    inside = sorted(path for path in folder.iterdir() if path.is_dir())
-    unknown = None
-    for path in (folder, *inside):
-        try:
+    metadata = get(benchmark).metadata
+    problem = BadInput(
+        f"{folder}: holds no data of {metadata.title}; expected {metadata.layout}, of the "
+        f"categories {', '.join(metadata.categories)} or of ones with a table "
+        f"[categories.NAME] in {MANIFEST}"
+    )
+    try:
+        for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
             if get(benchmark).files(path):
                 return path
-        except BadInput as error:  # a table of any name, which may have a column `category`
-            unknown = error
-            break
+    except BadInput as error:  # a table of any name, which may have a column `category`
+        problem = error
     if hub_tables.rewrite(benchmark, folder, rewritten):
         return rewritten
-    if unknown:
-        raise unknown
-    return None
+    raise problem
 
 
-def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
+def _tables(benchmark: str, root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
     These are the loader's files, and all tables in a folder CATEGORY_vVERSION, as in NLI-CoAL.
     """
-    paths = {path for files in benchmark.files(root).values() for path in files}
-    categories = benchmark.metadata.categories
-    versioned = [folder for name in categories for folder in root.glob(f"{name}_v*")]
-    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in categories)
-    for folder in [root] if is_one else versioned:
-        paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
+    own = get(benchmark)
+    paths = {path for files in own.files(root).values() for path in files}
+    versions = tuple(f"{name}_v" for name in own.metadata.categories)
+    is_one = root.name.startswith(versions)
+    for folder in [root] if is_one else root.iterdir():
+        if folder.name.startswith(versions):
+            paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
     top = root.parent if is_one else root
-    return {
-        path.relative_to(top).as_posix().removeprefix("data/"): path
-        for path in sorted(paths)
-        if path.is_file()
-    }
-
-
-def _is_text(name: str) -> bool:
-    return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
+    return {path.relative_to(top).as_posix().removeprefix("data/"): path for path in sorted(paths)}
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -222,8 +209,8 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _with_origin(message: str, work: Path, origin: str) -> str:
-    """Return a message with the origin of a copy in place of the working folder."""
-    for folder in (*(work / name for name in ("new", "unpacked", "rewritten", "scripts")), work):
+    """Return a message with the origin of a copy in place of the working folders."""
+    for folder in (*work.iterdir(), work):
         message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
     return message
 
@@ -247,50 +234,38 @@ def download(url: str, path: Path, remedy: str) -> Path:
     return path
 
 
-def _download_release(benchmark: str, work: Path) -> Copy:
-    release = get(benchmark).metadata.release
-    if release.host == "hub":
-        return _download_from_hub(benchmark, release.repository, work / "release")
-    if release.host != "github":
+def _download_release(benchmark: str, folder: Path) -> Copy:
+    """Download a release; tables of the Hub get the loader's file names."""
+    metadata, release = get(benchmark).metadata, get(benchmark).metadata.release
+    remedy = _by_other_means(benchmark)
+    if release.host == "github":
+        url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
+        return Copy(download(url, folder, remedy), url, release.commit)
+    if release.host != "hub":
         raise BadInput(f"{benchmark}: has no known release; give a local copy with --from")
-    url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
-    archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
-    return Copy(archive, url, release.commit)
-
-
-def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
-    """Download the tables and texts of a data set of the Hub, with the loader's file names."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
-    from bench.data.hub_client import explain, quiet
+    from bench.data.hub_client import quietly
 
-    metadata, repository = get(benchmark).metadata, f"datasets/{name}"
-    origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
+    repository = f"datasets/{release.repository}"
+    origin = f"{constants.ENDPOINT}/{repository}"
     say(f"downloading {origin}")
-    folder.mkdir()
-    quiet()
-    try:
-        info = HfApi().dataset_info(name)
-        names = [file.rfilename for file in info.siblings or ()]
-        tables = metadata.release.arrange(names)
-        others = [] if tables else list(filter(hub_tables.is_table, names))
-        wanted = [*tables, *others, *filter(_is_text, names)]
-        place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
-        snapshot_download(name, allow_patterns=wanted, **place)
-    except Exception as error:  # of the client, of its HTTP library, or OSError
-        raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
+    with quietly(RunFailed, origin, repository, remedy=f"; {remedy}"):
+        revision = str(HfApi().dataset_info(release.repository).sha)
+        place = {"repo_type": "dataset", "revision": revision, "local_dir": folder}
+        snapshot_download(release.repository, **place)
+    tables = release.arrange([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
     for path, released in tables.items():
-        table = folder / released
-        table.parent.mkdir(exist_ok=True)
-        os.replace(folder / path, table)
-    stems = [Path(released).stem for released in tables.values()]
-    missing = [category for category in metadata.categories if category not in stems]
+        (folder / released).parent.mkdir(exist_ok=True)
+        os.replace(folder / path, folder / released)
+    present = {Path(released).stem for released in tables.values()}
+    missing = [category for category in metadata.categories if category not in present]
     if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
-    return Copy(folder, origin, str(info.sha))
+    return Copy(folder, origin, revision)
 
 
-def unpack(archive: Path, into: Path) -> None:
+def _unpack(archive: Path, into: Path) -> None:
     """Unpack a .zip or .tar.gz; no member is written outside the folder."""
     if not archive.is_file():
         raise BadInput(f"{archive}: no such file or folder; give a folder, a .tar.gz or a .zip")
@@ -316,28 +291,25 @@ def _install_prompts(
     """Put a data set's own or official prompts next to it; return their version and a sentence."""
     place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
-        version = read_toml(own).get("version", "")
         shutil.copyfile(own, place)
+        version = read_toml(own).get("version", "")
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
-    if official is None:
+    found = official.find(folder) if official else None
+    if not official or not (found or copy.revision):
         return "", ""
-    comes_alone = copy.revision and official.address
+    origin = copy.origin
     try:
-        if comes_alone:
-            scripts = work / "scripts"
-            scripts.mkdir()
+        if copy.revision and official.address:
+            origin, found = official.address, work / "scripts"
+            found.mkdir()
             for name in official.scripts:
-                download(f"{official.address}/{name}", scripts / name, official.remedy)
-        elif found := official.find(folder):
-            scripts = found
-        elif copy.revision:
+                download(f"{official.address}/{name}", found / name, official.remedy)
+        elif not found:
             missing = f"has not all of {', '.join(official.scripts)}"
             raise BadInput(f"{folder}: {missing}; {official.remedy}")
-        else:
-            return "", ""
-        place.write_bytes(official.read(scripts).encode())
+        place.write_bytes(official.read(found).encode())
     except (BadInput, RunFailed) as error:
-        reason = _with_origin(str(error), work, official.address if comes_alone else copy.origin)
+        reason = _with_origin(str(error), work, origin)
         return "", f"the data came without the official prompts: {reason}"
     choices = ", ".join(official.choices)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"

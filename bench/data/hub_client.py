@@ -1,6 +1,8 @@
 """Keep the client of the Hugging Face Hub quiet, and explain its errors."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from huggingface_hub import constants, errors
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
@@ -9,25 +11,36 @@ from bench.core.files import DISK_ERRORS
 from bench.core.progress import in_notebook
 
 
-def quiet() -> None:
-    """Let the client write nothing but progress bars, to a terminal or notebook."""
+@contextmanager
+def quietly(
+    kind: type[Exception],
+    place: str,
+    repository: str,
+    revision: str | None = None,
+    remedy: str = "",
+) -> Iterator[None]:
+    """Ask the Hub for a repository, for example `datasets/NAME`, and explain errors as `kind`.
+
+    The client writes nothing but progress bars, to a terminal or notebook.
+    """
     logging.set_verbosity_error()
-    if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:  # the user has decided
-        return
-    if sys.stderr.isatty() or in_notebook():
+    if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:
+        pass  # the user has decided
+    elif sys.stderr.isatty() or in_notebook():
         enable_progress_bars()
     else:
         disable_progress_bars()
+    try:
+        yield
+    except Exception as error:  # of the client, of its HTTP library, or OSError
+        raise kind(f"{place}: {_reason(error, repository, revision)}{remedy}") from None
 
 
-def explain(error: BaseException, repository: str, revision: str | None = None) -> str:
-    """Say why a repository, for example `datasets/NAME`, could not be downloaded, with a remedy."""
+def _reason(error: BaseException, repository: str, revision: str | None) -> str:
     hub, prefix = constants.ENDPOINT, ""
     if isinstance(error, errors.GatedRepoError):
-        return (
-            f"is gated; accept its terms at {hub}/{repository} and set HF_TOKEN to a token of that "
-            "account"
-        )
+        terms = f"accept its terms at {hub}/{repository}"
+        return f"is gated; {terms} and set HF_TOKEN to a token of that account"
     if isinstance(error, errors.RevisionNotFoundError):
         return f"{hub} has {repository} without revision {revision}"
     if isinstance(error, errors.RepositoryNotFoundError):
@@ -44,8 +57,6 @@ def explain(error: BaseException, repository: str, revision: str | None = None) 
         return f"{prefix}HF_HUB_OFFLINE is set; unset it for the download"
     reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
     if isinstance(error, errors.HfHubHTTPError):
-        return (
-            f"{prefix}{hub} answered with an error ({reason}); try again later, or check "
-            "HF_ENDPOINT"
-        )
+        remedy = "try again later, or check HF_ENDPOINT"
+        return f"{prefix}{hub} answered with an error ({reason}); {remedy}"
     return f"{prefix}{hub} cannot be reached ({reason}); the same command continues the download"

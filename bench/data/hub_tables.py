@@ -20,12 +20,6 @@ SUFFIXES = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
-def is_table(name: str) -> bool:
-    """Return whether a file of a repository may hold rows."""
-    path = Path(name)
-    return path.suffix in SUFFIXES and not any(part.startswith(".") for part in path.parts)
-
-
 def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     """Write the rows of all tables below a folder as files that the loader finds, if there are any.
 
@@ -36,44 +30,44 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     columns, place_of_rows = metadata.release.row_columns, metadata.release.place_of_rows
     if not place_of_rows:
         return False
-    paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
-    # The same rows may be there in several formats.
-    kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
     known = [*metadata.categories, *read_manifest(folder).categories]
-    files: dict[str, list[pd.DataFrame]] = {}
+    files: dict[str, pd.DataFrame] = {}
     faults: list[str] = []
-    for path in [path for path in paths if path.suffix == kind]:
-        names = [PART.sub("", composed(part)) for part in path.relative_to(folder).parts[:-1]]
-        names.append(PART.sub("", category_of(path)))
+    repeats = 0
+    for path in _tables(folder):
         try:
             read = read_table(path, (), (*columns, "category"))
         except BadInput as error:
-            if kind != ".json":  # others may be settings
+            if path.suffix != ".json":  # others may be settings
                 faults.append(str(error))
             continue
         rows = pd.DataFrame(read, index=[row.number for row in read])
-        missing = [name for name in columns if name not in rows]
-        if missing:
+        if missing := [name for name in columns if name not in rows]:
             if len(missing) < len(columns):
                 faults.append(f"{path.name} lacks {', '.join(missing)}")
             continue
-        if "category" in rows:
-            for row in read:
-                if reason := category_name_error(row["category"]):
-                    problem = f"{quoted(row['category'])} cannot be a category's name: {reason}"
-                    raise BadInput(f"{path}, row {row.number}, column `category`: {problem}")
-        else:
-            of_file = next((name for name in reversed(names) if name in known), "")
-            if not of_file:
+        if "category" not in rows:
+            places = [*path.relative_to(folder).parts[:-1], category_of(path)]
+            named = [name for name in (PART.sub("", composed(p)) for p in places) if name in known]
+            if not named:
                 faults.append(
                     f"{path.name} has no column `category`, and its name and folder are none of "
                     f"{', '.join(known)}"
                 )
-            rows = rows.assign(category=of_file)
+                continue
+            rows["category"] = named[-1]
         try:
             for category, part in rows.groupby("category", sort=False):
+                if reason := category_name_error(str(category)):
+                    problem = f"{quoted(category)} cannot be a category's name: {reason}"
+                    raise BadInput(f"row {part.index[0]}, column `category`: {problem}")
                 for name, table in place_of_rows(str(category), part):
-                    files.setdefault(name, []).append(table)
+                    # A configuration of all rows may lie beside configurations of its parts.
+                    earlier = files.get(name, table[:0])
+                    cells = pd.MultiIndex.from_frame(table)
+                    is_new = ~cells.isin(pd.MultiIndex.from_frame(earlier))
+                    files[name] = pd.concat([earlier, table[is_new]])
+                    repeats += len(table) - is_new.sum()
         except BadInput as error:
             raise BadInput(f"{path}, {error}") from None
     if faults and not files:
@@ -81,17 +75,20 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
         raise BadInput(f"{folder}: holds no data of {metadata.title}; {faults[0]}; {remedy}")
     for fault in faults:
         say(f"{folder}: a file is left out: {fault}")
-    repeats = 0
-    for name, tables in files.items():
-        # A configuration of all rows may lie beside configurations of its parts.
-        rows = pd.concat(tables)
-        place = pd.Series([k for k, table in enumerate(tables) for _ in range(len(table))])
-        cells = [rows[column].to_numpy() for column in rows]
-        is_first = (place == place.groupby(cells, dropna=False).transform("min")).to_numpy()
-        repeats += len(rows) - is_first.sum()
-        atomic_write(into / name, as_csv(rows[is_first]))
     if repeats:
         say(f"{folder}: {repeats:,} rows repeat rows of another file; each is kept once")
+    for name, table in files.items():
+        atomic_write(into / name, as_csv(table))
     if files and (folder / MANIFEST).is_file():  # which names new categories
         shutil.copyfile(folder / MANIFEST, into / MANIFEST)
     return bool(files)
+
+
+def _tables(folder: Path) -> list[Path]:
+    """List the tables below a folder, of one format: the same rows may be there in several."""
+    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
+    paths = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    for suffix in SUFFIXES:
+        if tables := [folder / path for path in paths if path.suffix == suffix]:
+            return tables
+    return []

@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from numbers import Number
@@ -37,9 +37,8 @@ class TableRow(Row):
         problem: a sentence if it has too many or too few cells; then we read none of them.
     """
 
-    def __init__(self, number: int, cells: Row, problem: str = "") -> None:
-        super().__init__(cells)
-        self.number, self.problem = number, problem
+    def __init__(self, number: int) -> None:
+        self.number, self.problem = number, ""
 
 
 # Files and text
@@ -142,50 +141,45 @@ def read_table(
         text = _decode(path, raw, encoding, advice)
         is_json = text.lstrip()[:1] in ("[", "{")
         records = _json(path, text) if is_json else _csv(path, text, columns, replies)
-    numbered = enumerate(records)
-    filled = [(k, one) for k, one in numbered if any(str(cell or "").strip() for cell in one)]
+    filled = [(k, one) for k, one in enumerate(records) if any(map(str.strip, map(_text, one)))]
     if not filled:
-        wanted = f"expected a header with the columns {', '.join(columns)}"
-        raise BadInput(f"{path}: is empty; {wanted}")
-    top, header = filled[0][0], [str(name or "").strip() for name in filled[0][1]]
+        names = ", ".join(columns)
+        raise BadInput(f"{path}: is empty; expected a header with the columns {names}")
+    wanted = {*columns, *more}
+    top, header = filled[0][0], [_text(name).strip() for name in filled[0][1]]
     check_header(path, header, columns, more)
-    needed = {*columns, *more}
-    rows = [_row(path, k - top, header, record, needed) for k, record in filled[1:]]
-    for row in rows:
-        if row.problem and not wrong_rows:
-            raise BadInput(f"{path}, row {row.number}: {row.problem}")
+    rows = []
+    for k, record in filled[1:]:
+        row, place = TableRow(k - top), f"{path}, row {k - top}"
+        rows.append(row)
+        if len(record) < len(header) or any(map(_text, record[len(header) :])):
+            row.problem = f"has {len(record)} cells, the header has {len(header)}"
+            if not wrong_rows:
+                raise BadInput(f"{place}: {row.problem}")
+            continue
+        for name, value in zip(header, record, strict=False):
+            if name in wanted and (problem := _not_a_text(value)):
+                raise BadInput(f"{place}, column `{name}`: {problem}")
+            row[name] = _text(value)
     return rows
-
-
-def _row(
-    path: Path, number: int, header: list[str], record: Sequence[Any], needed: set[str]
-) -> TableRow:
-    """Return the cells of a row as texts."""
-    if len(record) < len(header) or any(map(_text, record[len(header) :])):
-        problem = f"has {len(record)} cells, the header has {len(header)}"
-        return TableRow(number, {}, problem)
-    cells: Row = {}
-    for name, value in zip(header, record, strict=False):
-        if name in needed and (problem := _not_a_text(value)):
-            raise BadInput(f"{path}, row {number}, column `{name}`: {problem}")
-        cells[name] = _text(value)
-    return TableRow(number, cells)
 
 
 def _not_a_text(value: Any) -> str:
     """Say why a value is not one text, or return ""."""
+    if value is None or isinstance(value, str | Number):
+        return ""
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         text = str(value).removesuffix(" 00:00:00")
         advice = "which a spreadsheet program may have made of a text such as 3-5; write it as text"
         return f"{text} is a date or a time, {advice}"
-    if value is None or isinstance(value, str | Number):
-        return ""
     advice = "write a text, with the separator of that column between its parts"
     return f"{quoted(value)} is a {'list' if isinstance(value, list) else 'table'}; {advice}"
 
 
 def _text(value: Any) -> str:
     """Return a value as a text: "" for a missing one, 3 for 3.0."""
+    if isinstance(value, str):
+        return value
     if value is None or value != value:  # NaN
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -268,9 +262,8 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
 
 def _json(path: Path, text: str) -> list[list[Any]]:
     """Read a list of JSON objects, or one object a line, as a header and records."""
-    objects: list[Any]
     if text.lstrip().startswith("["):
-        objects = list(_parse_json(path, text))
+        objects = _parse_json(path, text)
     else:
         lines = enumerate(text.split("\n"), start=1)
         objects = [_parse_json(path, line, n) if line.strip() else {} for n, line in lines]
@@ -299,17 +292,17 @@ def _check_object(place: str, value: Any) -> None:
 
 def _parse_json(path: Path, text: str, line: int = 0) -> Any:
     """Return the value of a JSON document, which is one line of a file or all of it."""
-    place = f"{path}, line {line}" if line else str(path)
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is not a character
             json.dumps(value, ensure_ascii=False).encode()
         return value
-    except json.JSONDecodeError as error:
-        reason = f"{error.msg} at character {error.colno}"
-        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({reason})") from None
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: not JSON ({_reason(error)})") from None
+        reason = _reason(error)
+        if isinstance(error, json.JSONDecodeError):
+            line, reason = line or error.lineno, f"{error.msg} at character {error.colno}"
+    place = f"{path}, line {line}" if line else str(path)
+    raise BadInput(f"{place}: not JSON ({reason})")
 
 
 def _reason(error: object) -> str:
@@ -322,11 +315,23 @@ def _reason(error: object) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
+    values: dict[str, Any] = _parse(path, "TOML", tomllib.loads)
+    return values
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file; nothing in it is run."""
+    import yaml
+
+    return _parse(path, "YAML", yaml.safe_load)
+
+
+def _parse(path: Path, form: str, parse: Callable[[str], Any]) -> Any:
     text = read_text(path)
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not TOML ({_reason(error)})") from None
+        return parse(text)
+    except Exception as error:  # in YAML, a wrong date or a tag on another kind raises any error
+        raise BadInput(f"{path}: not {form} ({_reason(error)})") from None
 
 
 def to_toml(values: Mapping[str, Any], table: str = "") -> str:
@@ -349,8 +354,7 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
             path = f"{table}.{toml_key(key)}".lstrip(".")
             text += f"\n[{path}]\n{to_toml(value, path)}"
         else:
-            is_long = isinstance(value, str) and "\n" in value
-            text += f"{toml_key(key)} = {_toml_lines(value) if is_long else _toml_value(value)}\n"
+            text += f"{toml_key(key)} = {_toml_value(value, in_lines=True)}\n"
     return text
 
 
@@ -359,30 +363,17 @@ def toml_key(name: str) -> str:
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name)
 
 
-def _toml_value(value: Any) -> str:
+def _toml_value(value: Any, in_lines: bool = False) -> str:
+    """Write a value; a text of several lines can be written as such."""
     if isinstance(value, Mapping):
         cells = (f"{toml_key(key)} = {_toml_value(cell)}" for key, cell in value.items())
         return f"{{{', '.join(cells)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml_value, value))}]"
     # JSON's strings are TOML's, except for DEL.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
-
-
-def _toml_lines(text: str) -> str:
-    """Write a text of several lines as such."""
+    text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+    if not (in_lines and isinstance(value, str) and "\n" in value):
+        return text
     # Match complete escapes: `\\n` is a backslash and an n.
-    inside = _toml_value(text)[1:-1]
-    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], inside)
+    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], text[1:-1])
     return f'"""\n{lines}"""'
-
-
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file; nothing in it is run."""
-    import yaml
-
-    text = read_text(path)
-    try:
-        return yaml.safe_load(text)
-    except Exception as error:  # a wrong date or a tag on another kind raises any error
-        raise BadInput(f"{path}: not YAML ({_reason(error)})") from None

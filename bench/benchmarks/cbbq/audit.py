@@ -118,8 +118,8 @@ def _findings(folder: Path, expansion: str) -> Audit:
         expanded = [path for path in expanded if path.is_file()]
         if read:
             cases.append(_templates(read, folder).assign(**own))
-            filled = [(template.place, *texts) for template, texts in templates.filled(read)]
-            texts = pd.DataFrame(filled, columns=["case", *templates.Filled._fields])
+            filled = templates.filled(read)
+            texts = pd.DataFrame([{"case": one.place, **fields} for one, fields in filled])
             shared = cases[-1][["question", "ans2", "label", *own]]
             questions.append(texts.join(shared, on="case"))
             for path in expanded if complete else ():
@@ -179,6 +179,7 @@ def _instances(path: Path, folder: Path) -> pd.DataFrame:
     """Return a table of the rows of an expanded file, by their place."""
     rows = read_table(path, templates.INSTANCE_COLUMNS)
     audited = items.from_instances([path], composed(path.parents[1].name), path.stem)
+    checks = [[labels.LabelCheck(one.label_audited, reason)] for one, reason in audited]
     table = pd.DataFrame(rows, columns=list(templates.INSTANCE_COLUMNS))
     table = table.assign(
         file=audit.file_name(path, folder),
@@ -186,7 +187,7 @@ def _instances(path: Path, folder: Path) -> pd.DataFrame:
         items=1,
         polarity=table.question_polarity,
         cells=pd.Series(rows, dtype=object),
-        checks=pd.Series([[labels.LabelCheck(one.label, reason)] for one, reason in audited]),
+        checks=pd.Series(checks),
         case=[f"{path}, row {row.number}" for row in rows],
     )
     return table.set_index("case", drop=False).rename_axis(None)
@@ -354,7 +355,7 @@ def _name_rules(row: Mapping[Hashable, Any], template: Template) -> Audit:
     pairs = [2 * char for char in ENDINGS if char in after & ends]
     doubled = [pair for pair in pairs if not any(pair in text for text in texts)]
     count = sum(
-        any(pair in text for pair in doubled for text in (one.context, one.ans0, one.ans1))
+        any(pair in one[column] for pair in doubled for column in TEXTS)
         for _, one in templates.filled([template] if doubled else [])
     )
     if count:

@@ -9,7 +9,7 @@ expanded files.
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -257,32 +257,34 @@ def _apply(
     settings: Mapping[str, str], audited: list[Audited], counts: Effects
 ) -> Iterator[Question]:
     """Yield the questions of a category and condition under the settings, and count the effects."""
-    labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for question, _ in audited:
-        labels_of[question.text].add(question.label_column)
     by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
     sources = ("column", "file's name") if by_column else ("file's name", "column")
     polarity_effect = (
         f"polarity as in the {sources[0]}, not as in the {sources[1]} "
         f"(polarity={settings['polarity']})"
     )
+    # If the same question has two labels, one of these has to be wrong.
+    first, second = ({q.text for q, _ in audited if q.label_column == k} for k in (0, 1))
+    contradictory = first & second
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
-        # If the same question has two labels, one of these has to be wrong.
-        if not reason and len(labels_of[question.text]) > 1:
-            question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
-        trusted = question.label
-        polarity = question.polarity_column if by_column else question.polarity
-        label = trusted if by_audit else question.label_column
-        effects = [polarity_effect] * (question.polarity != question.polarity_column)
-        if reason or (polarity, label) != (question.polarity, question.label):
-            question = replace(question, polarity=polarity, label=label, label_audited=trusted)
-        left_out = f"each {reason} (labels=audited)" if label == LEFT_OUT else ""
+        effects = []
+        if question.polarity != question.polarity_column:
+            effects.append(polarity_effect)
+            if by_column:
+                question.polarity = question.polarity_column
+        if not reason and contradictory and question.text in contradictory:
+            question.label_audited, reason = LEFT_OUT, labels.BOTH_LABELS
+        left_out = ""
         if reason and not by_audit:
             effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
-        if not left_out:
-            if reason and by_audit:
+        elif reason:
+            question.label = question.label_audited
+            if question.label == LEFT_OUT:
+                left_out = f"each {reason} (labels=audited)"
+            else:
                 effects.append(f"label corrected, as each {reason} (labels=audited)")
+        if not left_out:
             if templates.BRACES.search(question.context):
                 effects.append(MISSPELT)
             if question.ans0 == question.ans1:
@@ -292,11 +294,10 @@ def _apply(
                 if key in seen:
                     left_out = "each occurs before (dedupe=yes)"
                 seen.add(key)
-        place = (question.category, question.condition)
         for effect in effects:
-            counts[*place, effect, False] += 1
+            counts[question.category, question.condition, effect, False] += 1
         if left_out:
-            counts[*place, left_out, True] += 1
+            counts[question.category, question.condition, left_out, True] += 1
         else:
             yield question
 
@@ -315,13 +316,12 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
         }
     for template, texts in templates.filled(read, expansion):
         name = template.name
-        label, reason = checks[name][texts.swapped]
+        label, reason = checks[name][texts["swapped"]]
         question = Question(
             **shared[name],
-            **texts._asdict(),
-            label=label,
+            **texts,
             label_audited=label,
-            target_name=texts.name2 if slots[name] else texts.name1,
+            target_name=texts["name2" if slots[name] else "name1"],
         )
         yield question, reason
 
@@ -358,7 +358,6 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
                 context=row["context"],
                 ans0=row["ans0"],
                 ans1=row["ans1"],
-                label=label,
                 label_audited=label,
                 target=target,
                 target_name=row.get("target_name") or row[f"ans{target}"],
@@ -367,7 +366,8 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
                 swapped=row.get("swapped") == "True",
             )
             if condition == "disambiguous" and label == question.biased:
-                yield replace(question, label=LEFT_OUT), labels.BIASED_LABEL
+                question.label_audited = LEFT_OUT
+                yield question, labels.BIASED_LABEL
             else:
                 yield question, ""
 
@@ -382,6 +382,7 @@ def _shared(row: Row, category: str, condition: str) -> dict[str, Any]:
         "group": row["bias_targeted_groups"].strip(),
         "question": row["question"],
         "ans2": row["ans2"],
+        "label": int(row["label"]),
         "label_column": int(row["label"]),
     }
 

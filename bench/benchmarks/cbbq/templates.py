@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
@@ -318,25 +318,14 @@ def _released_fault(template: Template) -> str:
 # Questions
 
 
-class Filled(NamedTuple):
-    """The texts of a question, filled with a pair of names; `swapped` is their order of mention."""
-
-    example_id: int
-    name1: str
-    name2: str
-    swapped: bool
-    context: str
-    ans0: str
-    ans1: str
-
-
 def filled(
     templates: Iterable[Template], expansion: str = "compat"
-) -> Iterator[tuple[Template, Filled]]:
-    """Fill templates: pair by pair of names, in both orders of mention.
+) -> Iterator[tuple[Template, dict[str, Any]]]:
+    """Fill templates: pair by pair of names, in both orders of mention (`swapped`).
 
-    With `repair` we fill misspelt placeholders too, and exclude pairs of equal names; the other
-    questions keep their numbers.
+    We yield the template and the fields of each question that the names change. With `repair` we
+    fill misspelt placeholders too, and exclude pairs of equal names; the other questions keep their
+    numbers (`example_id`).
     """
     number, repairs = 0, expansion == "repair"
     for template in templates:
@@ -345,21 +334,31 @@ def filled(
             for column in TEXTS
         )
         for name1, name2 in product(*template.names):
-            options = fill(first, name1, name2), fill(second, name1, name2)
+            ans0, ans1 = fill(first, name1, name2), fill(second, name1, name2)
             both = contexts(template.category, template.condition, text, name1, name2)
             for swapped, context in enumerate(both):
                 number += 1
-                if not (repairs and name1 == name2):
-                    yield template, Filled(number, name1, name2, swapped == 1, context, *options)
+                if repairs and name1 == name2:
+                    continue
+                fields = {
+                    "example_id": number,
+                    "name1": name1,
+                    "name2": name2,
+                    "swapped": swapped == 1,
+                    "context": context,
+                    "ans0": ans0,
+                    "ans1": ans1,
+                }
+                yield template, fields
 
 
 def expand(
     templates: Iterable[Template], expansion: str = "compat"
 ) -> Iterator[tuple[Template, Row]]:
-    """Make the rows of an expanded file: the released columns, and the ones of `Filled`."""
-    for template, question in filled(templates, expansion):
+    """Make the rows of an expanded file: the released columns, and the fields of `filled`."""
+    for template, fields in filled(templates, expansion):
         cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
-        texts = {name: str(value) for name, value in question._asdict().items()}
+        texts = {name: str(value) for name, value in fields.items()}
         yield template, {**cells, **texts, "template": template.name}
 
 

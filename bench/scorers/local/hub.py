@@ -9,13 +9,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput
+from bench.core.files import read_json
 from bench.core.progress import say
 from bench.data.readers import as_path
 
@@ -184,20 +184,14 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
     """
     from huggingface_hub import HfApi, snapshot_download
 
-    from bench.data.hub_client import explain, quiet
+    from bench.data.hub_client import quietly
 
-    quiet()
-    try:
-        folder = Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=FILES, ignore_patterns=UNUSED_FILES
-            )
-        )
+    options = {"allow_patterns": FILES, "ignore_patterns": UNUSED_FILES}
+    with quietly(BadInput, model, name, revision):
+        folder = Path(snapshot_download(name, revision=revision, **options))
         if any(folder.glob("*.safetensors")):
             return folder
         files = HfApi().list_repo_files(name, revision=folder.name)
-    except Exception as error:  # errors of the client, and of its HTTP library
-        raise BadInput(f"{model}: {explain(error, name, revision)}") from None
     _refuse_pickles(model, files)
     ggufs = [file for file in files if file.endswith(".gguf")]
     hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
@@ -248,10 +242,9 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
     files = [*sorted(path.iterdir()), *nested]
     named = [(file.relative_to(path).as_posix(), file) for file in files]
     # Loading an adapter reports its faults.
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        config = json.loads((path / ADAPTER_CONFIG).read_text("utf-8"))
-        base = as_path(str(config["base_model_name_or_path"]))
-        bases = sorted(base.iterdir()) if base.is_dir() else [base]
+    if base := read_json(path / ADAPTER_CONFIG).get("base_model_name_or_path"):
+        folder = as_path(str(base))
+        bases = sorted(folder.iterdir()) if folder.is_dir() else [folder]
         named += [(f"base {file.name}", file) for file in bases]
     return [(name, file) for name, file in named if file.is_file()]
 

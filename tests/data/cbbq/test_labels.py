@@ -33,7 +33,8 @@ CELLS = {
 
 
 def template(category, polarity, label, **cells):
-    row = TableRow(1, CELLS | cells)
+    row = TableRow(1)
+    row.update(CELLS | cells)
     lists = tuple(names(row["NAME1"])), tuple(names(row["NAME2"]))
     return Template(Path("x"), 1, category, "disambiguous", polarity, row, lists, int(label))
 
