@@ -99,13 +99,12 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     box = _lay_out(fig)
     png = to_png(fig, transparent=True, box=box)
     picture = PIL.Image.open(io.BytesIO(png))
-    ground = PIL.Image.new("RGBA", picture.size, "white")
+    page = PIL.Image.new("RGB", picture.size, "white")
+    page.paste(picture, mask=picture)
     description = PIL.PngImagePlugin.PngInfo()
     description.add_text("Description", str(fig.get_label()))
     with atomic_path(folder / f"{name}.png") as draft:
-        PIL.Image.alpha_composite(ground, picture).save(
-            draft, format="png", dpi=picture.info["dpi"], pnginfo=description
-        )
+        page.save(draft, format="png", dpi=picture.info["dpi"], pnginfo=description)
     for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         words = {"Title": str(fig.get_label()), date: None}
         with atomic_path(folder / f"{name}.{kind}") as draft:
@@ -138,10 +137,16 @@ def _lay_out(fig: "Figure") -> "Bbox | None":
     """Lay out a figure once for all of its files; return the part to show, None for all."""
     import matplotlib as mpl
 
-    fig.draw_without_rendering()
+    engine = fig.get_layout_engine()
+    if engine:
+        engine.execute(fig)
     # Any other value keeps an engine, and savefig then draws each file twice.
     with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         fig.set_layout_engine(None)
-    if mpl.rcParams["savefig.bbox"] != "tight":
-        return None
-    return fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    box = fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    # We fix the labels of axes: to place them, matplotlib would measure all ticks in each file.
+    for ax in fig.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            place = axis.label.get_transform().transform(axis.label.get_position())
+            axis.set_label_coords(*ax.transAxes.inverted().transform(place))
+    return box if mpl.rcParams["savefig.bbox"] == "tight" else None

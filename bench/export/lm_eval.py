@@ -15,7 +15,6 @@ from typing import Any
 
 import pandas as pd
 
-from bench import data
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.benchmarks.cbbq.outcomes import SUMS
 from bench.benchmarks.cbbq.requests import LETTERS, parse
@@ -75,7 +74,7 @@ def write(out: Path, **options: Any) -> list[Path]:
     # A placeholder that supports all requests.
     given = {"benchmark": "cbbq", "model": "simulated:", "read": "letters", **options}
     config = RunConfig.of(given)
-    plan = Plan.make(config)
+    plan = Plan(config)
     can = {"verbs": ("choose", "generate"), "reads": ("letters",), "judge_verbs": ()}
     stages = plan.requests(can, partial=False).stages
     if len(stages) > 1:
@@ -83,7 +82,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             f"--set prompting={plan.options['settings']['prompting']}: asks in two turns, and "
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
-    items = data.frame(list(plan.choice.by_id.values()))
+    items = plan.items
     scenes = dict(zip(items.item_id, sampled_scenes(items), strict=True))
     lines = []
     for request in stages[0]:

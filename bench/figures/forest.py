@@ -1,5 +1,6 @@
 """The forest plot of scores with their intervals, and the picture of a report's index."""
 
+import math
 import textwrap
 from typing import Any
 
@@ -61,7 +62,7 @@ def forest(
     *,
     limits: tuple[float, float] = (0, 1),
     percent: bool = False,
-) -> sns.FacetGrid:
+) -> Figure:
     """Draw scores as dots on bars of their 95 % intervals, a line per value of `y`.
 
     The dashed line is the baseline of a panel; an upright stroke is the baseline of a single score.
@@ -83,7 +84,7 @@ def forest(
         >>> import bench
         >>> replies = pd.DataFrame({"model": ["a", "b"] * 3, "stereotyped": [1, 0, 1, 1, 0, 0]})
         >>> shares = bench.share(replies, "stereotyped", by="model", cluster=None, stratum=None)
-        >>> [text.get_text() for text in forest(shares, percent=True).ax.get_yticklabels()]
+        >>> [text.get_text() for text in forest(shares, percent=True).axes[0].get_yticklabels()]
         ['a', 'b']
     """
     rows = frame.rename(columns={"estimate": "score"}).copy()
@@ -99,20 +100,16 @@ def forest(
         palette |= colours(list(dict.fromkeys(rows.model)))
         palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
-    height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
-    columns = min(rows[col].nunique(), MOST_COLUMNS) if col else 1
+    panels = dict(list(rows.groupby(col, sort=False))) if col else {"": rows}
+    columns = min(len(panels), MOST_COLUMNS)
     width = 1.25 * WIDTH / columns if columns > 1 else WIDTH
-    grid = sns.FacetGrid(
-        rows,
-        col=col or None,
-        col_wrap=columns if col else None,
-        height=height,
-        aspect=width / height,
-        sharex=False,
-    )
-    grid.figure.set_layout_engine("constrained")
-    for (i, j, _), panel in grid.facet_data():
-        ax = grid.facet_axis(i, j)
+    height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
+    shape = (math.ceil(len(panels) / columns), columns)
+    size = (columns * width, shape[0] * height)
+    fig, axes = plt.subplots(*shape, sharey=True, squeeze=False, figsize=size, layout="constrained")
+    for ax in axes.flat[len(panels) :]:
+        ax.remove()
+    for ax, (title, panel) in zip(axes.flat, panels.items(), strict=False):
         baselines = panel.baseline[panel.baseline_of == ""].dropna().unique()
         common = float(baselines[0]) if len(baselines) == 1 else np.nan
         for one in panel.to_dict("records"):
@@ -130,13 +127,12 @@ def forest(
         # The worse side is on the right.
         _scale(ax, "x", limits, percent, is_reversed=worse == "lower")
         ax.set_xlabel("worse →" if worse else "", loc="right", fontsize="small")
-        title = str(panel[col].iloc[0]) if col and len(panel) else ""
-        ax.set_title(textwrap.fill(title, TITLE_CHARACTERS), fontsize="small")
+        ax.set_title(textwrap.fill(str(title), TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
-        grid.figure.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
-    return grid
+        fig.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
+    return fig
 
 
 def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
@@ -275,10 +271,10 @@ def scores_beside(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
     in_order = rows[is_first].sort_values("score", ascending=not line.biased_is_high, kind="stable")
     ranked = pd.concat([in_order, rows[~is_first]])
     sides = {name: "higher" if line.biased_is_high else "lower" for name, line in panels.items()}
-    grid = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
-    for ax, line in zip(grid.axes.flat, panels.values(), strict=True):
+    fig = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
+    for ax, line in zip(fig.axes, panels.values(), strict=True):
         _scale(ax, "x", line.limits, line.share, is_reversed=not line.biased_is_high)
         ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
-    set_title(grid.figure, title)
-    plt.close(grid.figure)
-    return grid.figure
+    set_title(fig, title)
+    plt.close(fig)  # it is returned, and not shown twice
+    return fig

@@ -79,13 +79,18 @@ def style() -> None:
     families = fonts()
     mpl.rcParams.update(
         {
-            # Only families that stand here by name help one another out.
-            "font.family": [*families, "sans-serif"],
+            # Each family has characters that the ones before lack; the first is `LATIN_FONT`.
+            "font.family": ["sans-serif", *families[1:]],
             "font.sans-serif": families,
             "figure.dpi": DPI,
             "savefig.dpi": DPI,
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
+            # A fixed height: matplotlib would measure all ticks for each title. Axes write numbers
+            # in full, for a factor would be at the same height. Above ticks, set titles with `pad`.
+            "axes.titley": 1.0,
+            "axes.formatter.limits": (-9, 9),
+            "axes.formatter.useoffset": False,
             "axes.titleweight": "bold",
             "axes.titlesize": "small",
             "text.color": INK,

@@ -61,6 +61,8 @@ ITEMS = "items.parquet"
 # Key of `run.json` with the hash of the other keys.
 HASH = "hash"
 SCORES = "scores.json"
+# Dictionaries of lines take several times the memory of a table, so we read so many at once.
+MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
 LOCK = ".lock"
@@ -113,31 +115,31 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
         metadata: dict[str, Any] = json.loads(path.read_bytes())
-        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
         # Runs before version 0.3 have no hash.
-        hash = metadata.pop(HASH, "") or digest(metadata)
-        is_whole = hash == digest(metadata) and identity == metadata["identity"]
+        hash, now = metadata.pop(HASH, ""), digest(metadata)
+        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
+        if hash not in ("", now) or identity != metadata["identity"]:
+            raise ValueError("its content was changed")
+        return metadata
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})") from None
-    except (KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = error if isinstance(error, OSError | ValueError) else "entries are missing"
         raise BadInput(
-            f"{path}: was changed or damaged; put back the file that `bench run` wrote, or give "
-            "another --out"
-        )
-    return metadata
+            f"{path}: is damaged or was changed ({reason}); put back the file that `bench run` "
+            "wrote, or give another --out"
+        ) from None
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write the items of a run, and then its `run.json`; False if these items are stored."""
+    """Write `run.json`, and before it the items unless it notes the same; return whether we did."""
     table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
-        if _read_table(folder, ITEMS).equals(table):
+        is_noted = ITEMS in metadata.get("files", {})
+        if is_noted and _read_table(folder, ITEMS, metadata=metadata).equals(table):
+            write_run_json(folder, metadata)
             return False
     _write_table(folder, ITEMS, table, metadata)
     return True
@@ -242,11 +244,12 @@ def _row(line: bytes) -> dict[str, Any] | None:
 def _read_answers(
     folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
 ) -> pa.Table:
+    columns = [*names, PLACE]
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
         rows = filter(None, map(_row, file))
-        schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
+        schema = pa.schema(map(LINE_SCHEMA.field, {*columns, *KEYS}))
         tables = [schema.empty_table()]
-        while some := list(islice(rows, 10_000)):
+        while some := list(islice(rows, MAX_ROWS_IN_PYTHON)):
             tables.append(pa.Table.from_pylist(some, schema))
         table = pa.concat_tables(tables)
         # The last answer to a request counts.
@@ -254,7 +257,6 @@ def _read_answers(
         return table.take(last).sort_by(PLACE).select(names)
     if (folder / RECORDS).exists():
         return _read_table(folder, RECORDS, names, metadata)
-    columns = [*names, PLACE]
     tables = [LINE_SCHEMA.empty_table().select(columns)]
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
         tables.append(_read_table(folder, f"records/{path.name}", columns, metadata))

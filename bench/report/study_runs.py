@@ -142,12 +142,15 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     # only if all local models are tiny ones, which never use one.
     local = [m.model for m in plan.models if "batch_tokens" in backend_of(m.model).takes]
     is_tiny = bool(local) and all(split_kind(model)[0] == "tiny" for model in local)
-    processes.preload([__name__, *(["bench.scorers.local.load"] if is_tiny else [])])
+    modules = [__name__, *(["bench.scorers.local.load"] if is_tiny else [])]
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(models), "asking", "models") as bar,
     ):
-        futures = [pool.submit(_ask_beside, plan, own, folder, threads, shared) for own in models]
+        # Processes leave interrupts to us if a thread of this pool starts their server.
+        context = pool.submit(processes.context, modules).result()
+        given = context, plan, folder, threads, shared
+        futures = [pool.submit(_ask_beside, own, *given) for own in models]
         for future in as_completed(futures):
             results = future.result()
             by_place |= {cell.place: cell for cell in results}
@@ -159,12 +162,12 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
 
 
 def _ask_beside(
-    plan: Study, own: Sequence[Cell], folder: Path, threads: int, shared: Budgets
+    own: Sequence[Cell], context: Any, plan: Study, folder: Path, threads: int, shared: Budgets
 ) -> list[Cell]:
     """Ask one model all variants in another process, so that its end stops no other model."""
     results: list[Cell] = []
     receiving, sending = multiprocessing.Pipe(duplex=False)
-    worker = processes.start(_work, sending, plan, own, folder, threads, shared)
+    worker = processes.start(context, _work, sending, plan, own, folder, threads, shared)
     sending.close()
     with suppress(EOFError):
         while True:

@@ -8,7 +8,7 @@ For example:
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,12 +25,11 @@ from bench.core.text import read_list
 from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
-from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, summed
-from bench.run.execute import Lazy, execute_requests
+from bench.run.execute import execute_requests
 from bench.run.notes import probe_failed
 from bench.run.plan import Plan
-from bench.run.respondents import options_of, respondents
+from bench.run.respondents import Respondents, options_of
 from bench.run.results import Run, all_items, labels, most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
@@ -99,7 +98,7 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan.make(config, like.metadata if like else run_json.in_folder(config.out))
+    plan = Plan(config, like.metadata if like else run_json.in_folder(config.out))
     if like:
         repeating.check_plan(like.metadata, plan)
     # A page does not depend on where it was made.
@@ -108,24 +107,32 @@ def evaluate(
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
         return Run(plan.folder, metadata)
-    cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    scorers = respondents(plan.config, cluster, loaded)
-    with records.run_lock(plan.folder), closing(cluster) if cluster else nullcontext():
+    scorers = Respondents(plan.config, loaded)
+    with closing(scorers.cluster), records.run_lock(plan.folder):
         # Begin a new run or continue an old one, perhaps with a new judge.
         metadata = run_json.existing_run(plan)
-        is_new, new = not metadata, [role for role in scorers if not metadata.get(role)]
-        for role in new:
-            metadata |= _describe(role, scorers[role], like)
+        is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
+        if new_roles:
+            metadata |= plan.entries
+        for role in new_roles:
+            if like:
+                repeating.check_scorer(like.metadata, role, scorers[role])
+            metadata |= run_json.entries(role, scorers[role])
         requests = plan.requests(metadata, partial)
         notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
-        if new:
-            batch.check(requests, {role: lazy.loaded for role, lazy in scorers.items()})
+        if new_roles:
+            batch.check(requests, {role: scorers.get(role) for role in scorers.roles})
+            metadata["requests"] = requests.total
         if is_new:
-            metadata = run_json.begin_run(plan, metadata, scorers["model"].load(), requests)
+            metadata |= run_json.conditions(plan, requests, scorers["model"])
             notes += [probe_failed(metadata), prompt_language_warning(metadata)]
             notes += repeating.other_conditions(like, metadata) if like else []
-        else:
-            run_json.continue_run(plan, metadata, requests)
+        metadata |= run_json.display(plan)
+        if records.store_items(plan.folder, metadata, plan.items) and not is_new:
+            notes.append(
+                f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written "
+                "anew from the data"
+            )
         if shows_folder:
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
@@ -136,20 +143,8 @@ def evaluate(
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_conditions(plan, metadata, scorers, cluster.workers if cluster else [])
+            run_json.add_late_conditions(plan, metadata, scorers, scorers.cluster.workers)
     return Run(plan.folder, metadata)
-
-
-def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
-    """Load a model or a judge, check it against `like`; return its entries of `run.json`."""
-    scorer = lazy.load()
-    if like:
-        repeating.check_scorer(like.metadata, role, scorer)
-    described, request_types = scorer.describe(), list(scorer.request_types)
-    if role == "judge":
-        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
-    of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
-    return {**of_model, "judge": None, "judge_verbs": []}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -99,12 +98,12 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model or "", "judge": config.as_judge}
     placeholders = {role: PLACEHOLDER for role, name in names.items() if name}
-    plan = Plan.make(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
+    plan = Plan(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
     batches = {"model": Batch(source, config.as_model or "", config.generation)}
     if config.as_judge and plan.options["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)
-    plan = replace(plan, options={**plan.options, **names})
+    plan.options |= names
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
         requests = plan.requests(abilities(**batches), False)

@@ -11,17 +11,18 @@ import logging
 import platform
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
-from bench.run.run_json import first_difference, packages
+from bench.run.run_json import other_scorer, packages
 from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.local import hub
 from bench.tasks.request import Request
@@ -34,15 +35,14 @@ RETRIES = 2
 
 
 class Result(NamedTuple):
-    """The descriptions of a model and of its worker, the answers, and their tokens."""
+    """The result of a call of a worker's model, its tokens, and the descriptions of both."""
 
+    value: Any
+    tokens: Tally
     request_types: tuple[str, ...]
     answer_modes: tuple[str, ...]
     described: dict[str, Any]
     worker: dict[str, Any]
-    answers: list[Answer]
-    probe: list[dict[str, str]]
-    tokens: Tally
 
 
 # A worker with several threads does one task at a time.
@@ -73,10 +73,9 @@ def _work(
     model: Key,
     keep: Sequence[Key],
     described: dict[str, Any],
-    requests: Sequence[Request] = (),
-    probe: Sequence[str] = (),
+    call: Callable[[Model], Any],
 ) -> Result:
-    """Load a model of the run's models `keep`, check it against `described`, and let it answer."""
+    """Load a model of the run's models `keep`, check it against `described`, and call it."""
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
     torch = sys.modules.get("torch")
@@ -89,59 +88,50 @@ def _work(
     if model not in models:
         models[model] = scorers.load(name, **json.loads(options))
     scorer = models[model]
-    scorer.resume(described)
-    now = scorer.describe()
-    if described and (difference := first_difference(described, now)):
+    if difference := other_scorer(described, scorer):
         raise BadInput(f"{name}: is not the first worker's ({difference})")
     before = replace(scorer.tally)
-    answers = scorer.answer(requests) if requests else []
-    probed = scorer.probe(probe) if probe else []
-    tally = scorer.tally
+    value = call(scorer)
+    tally, now = scorer.tally, scorer.describe()
     tokens = Tally(tally.asked - before.asked, tally.computed - before.computed)
     is_on_gpu = torch and torch.cuda.is_available()
     hardware = torch.cuda.get_device_name() if torch and is_on_gpu else platform.machine()
     worker = {"device": now.get("device"), "hardware": hardware, "packages": packages()}
-    return Result(scorer.request_types, scorer.answer_modes, now, worker, answers, probed, tokens)
+    return Result(value, tokens, scorer.request_types, scorer.answer_modes, now, worker)
 
 
 class Cluster:
-    """The workers of a Dask scheduler that offer some resources; the first task connects to it."""
+    """The workers of a Dask scheduler that offer some resources; the first task connects to it.
 
-    def __init__(self, address: str, resources: Mapping[str, float] | None = None) -> None:
-        self.address, self.resources = address, resources or {}
-        self.workers: list[dict[str, Any]] = []  # distinct descriptions
-        self.models: list[Key] = []  # of this run; workers keep them
+    Attributes:
+        models: the models of a run, each with its options; workers keep them.
+        workers: distinct descriptions of the workers that answered.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        resources: Mapping[str, float] | None,
+        models: Iterable[tuple[str, Mapping[str, Any]]],
+    ) -> None:
+        self.address, self.resources = address, dict(resources or {})
+        self.models: list[Key] = [(model, json.dumps(options)) for model, options in models]
+        self.workers: list[dict[str, Any]] = []
         self._client: Any = None
 
     def close(self) -> None:
         with suppress(Exception):  # nobody connected, or the scheduler is gone
             self._client.close(timeout=CONNECT_SECONDS)
 
-    def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`; this process asks files and endpoints."""
-        if scorers.backend_of(model).stays_here:
-            return False
-        path = Path(model).expanduser()
-        if not path.is_absolute() and (model.startswith(".") or path.exists()):
-            raise BadInput(
-                f"model {model}: workers have working folders of their own; give the absolute "
-                "path with --scheduler"
-            )
-        return True
-
-    def register(self, model: str, options: Mapping[str, Any]) -> Key:
-        """Add a model that workers keep; `RemoteScorer` asks it."""
-        self.models.append((model, json.dumps(options)))
-        return self.models[-1]
-
-    def run(self, tasks: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        """Yield results of `work` with their tasks' numbers; raise the first failure at the end."""
+    def run(self, task: Mapping[str, Any], calls: Sequence[Any]) -> Iterator[tuple[int, Result]]:
+        """Yield results of calls of a model with their numbers; raise the first failure last."""
+        self._client = client = self._client or self._connect()
         from distributed import as_completed
 
-        client = self._client = self._client or self._connect()
         self._say_if_nobody_works()
-        options = {"pure": False, "retries": RETRIES, "resources": dict(self.resources)}
-        numbers = {client.submit(work, **task, **options): k for k, task in enumerate(tasks)}
+        task = {**task, "version": __version__, "keep": self.models}
+        options = {"pure": False, "retries": RETRIES, "resources": self.resources}
+        numbers = {client.submit(work, **task, call=c, **options): k for k, c in enumerate(calls)}
         failure: Exception | None = None
         try:
             for future in as_completed(numbers, loop=client.loop):
@@ -220,18 +210,22 @@ class Cluster:
 class RemoteScorer(Model):
     """A model that each worker of a cluster loads for itself."""
 
-    def __init__(self, cluster: Cluster, model: Key) -> None:
-        self._cluster = cluster
-        self._task = {"version": __version__, "model": model, "keep": cluster.models}
-        self.tally = Tally()
+    def __init__(self, cluster: Cluster, model: str, options: Mapping[str, Any]) -> None:
+        path = Path(model).expanduser()
+        if not path.is_absolute() and (model.startswith(".") or path.exists()):
+            raise BadInput(
+                f"model {model}: workers have working folders of their own; give the absolute "
+                "path with --scheduler"
+            )
+        self._cluster, self._key = cluster, (model, json.dumps(options))
         self._described: dict[str, Any] = {}
-        first = self._one()
+        ((_, first),) = self._run([methodcaller("describe")])
         self.request_types, self.answer_modes = first.request_types, first.answer_modes
         self._described = first.described
-        files = scorers.content(model[0]) or ""
+        files = scorers.content(model) or ""
         if hub.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(
-                f"--scheduler {cluster.address}: the workers' files of {model[0]} differ from the "
+                f"--scheduler {cluster.address}: the workers' files of {model} differ from the "
                 "files here; copy them anew"
             )
 
@@ -243,23 +237,19 @@ class RemoteScorer(Model):
             self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        return self._one(probe=languages).probe
+        ((_, result),) = self._run([methodcaller("probe", languages)])
+        return result.value
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
         # `then` is used up, and need not travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
-        for number, result in self._run([{"requests": block} for block in requests]):
+        for number, result in self._run([methodcaller("answer", block) for block in requests]):
             self.tally.asked += result.tokens.asked
             self.tally.computed += result.tokens.computed
-            yield list(zip(blocks[number], result.answers, strict=True))
+            yield list(zip(blocks[number], result.value, strict=True))
 
-    def _one(self, **part: Any) -> Result:
-        ((_number, result),) = self._run([part])
-        return result
-
-    def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        task = {**self._task, "described": self._described}
-        return self._cluster.run({**task, **part} for part in parts)
+    def _run(self, calls: Sequence[Callable[[Model], Any]]) -> Iterator[tuple[int, Result]]:
+        return self._cluster.run({"model": self._key, "described": self._described}, calls)
 
 
 def _first_line(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan
-from bench.run.respondents import respondents
+from bench.run.respondents import Respondents
 from bench.scorers.base import Backend, Model
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -71,11 +71,6 @@ class Estimate(NamedTuple):
         """The sums of all parts; costs and hours are NaN if no part has a price or a speed."""
         numbers = self.parts.drop(columns=["task", "role"])
         return pd.Series({name: numbers[name].sum(min_count=1) for name in numbers}, dtype=object)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left to ask."""
-        return bool(self.total.requests == self.total.recorded)
 
     def __str__(self) -> str:
         total = self.total
@@ -135,16 +130,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs and hours."""
-    plan = Plan.make(config, run_json.in_folder(config.out))
-    config = plan.config
-    metadata = run_json.existing_run(plan)
-    specs = {"model": config.model, "judge": config.judge or ""}
+    plan = Plan(config, run_json.in_folder(config.out))
+    config, metadata = plan.config, run_json.existing_run(plan)
+    respondents = Respondents(config.model_copy(update={"scheduler": None}))
+    kinds = {role: scorers.backend_of(model) for role, (model, _) in respondents.roles.items()}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
-    kinds: dict[str, type[Backend] | Model] = {}
-    for role, lazy in respondents(config).items():
-        kind = scorers.backend_of(specs[role])
-        kinds[role] = lazy.load() if kind.is_free else kind
-    requests = plan.requests(metadata or abilities(**kinds), partial)
+    known = {role: respondents[role] if kind.is_free else kind for role, kind in kinds.items()}
+    requests = plan.requests(metadata or abilities(**known), partial)
     replies: Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
@@ -154,23 +146,23 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     rows = []
     for key, request in planned.items():
         before, role = before_of(request), role_of(request)
-        finished: Request | None = request
+        is_waiting = request.then is not None and before not in replies
+        asked: Request | None = request
         if key in replies:
-            finished = None
+            asked = None
         elif request.then:  # None if the earlier reply failed
-            finished = request.then(request, replies.get(before, REPLY))
-            finished = finished if before in replies else finished or request
+            asked = request.then(request, replies.get(before, REPLY))
+            asked = asked or (request if is_waiting else None)
         counts: tuple[float, ...] = (0, 0, 0, 0)
-        if finished and not kinds[role].is_free:
-            is_waiting = request.after and before not in replies
-            counts = _tokens(finished, planned[before].max_new_tokens if is_waiting else 0, config)
-        rows.append((request.task, role, 1, finished is None, *counts))
+        if asked and not kinds[role].is_free:
+            counts = _tokens(asked, planned[before].max_new_tokens if is_waiting else 0, config)
+        rows.append((request.task, role, 1, asked is None, *counts))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(
         plan.benchmark,
         config.name or short_name(config.as_model or config.model),
-        short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
+        short_name(config.as_judge or config.judge or ""),
         parts.round().astype(dict.fromkeys(COUNTS, int)),
         [f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
     )
@@ -182,10 +174,10 @@ def priced(counts: Estimate, config: RunConfig) -> Estimate:
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
-    speeds = {"model": config.speed, "judge": None}
+    speeds = {"model": config.speed}
     unknown = (math.nan, math.nan)
     price = np.array([prices[role] or unknown for role in parts.role], float)
-    speed = np.array([speeds[role] or unknown for role in parts.role], float)
+    speed = np.array([speeds.get(role) or unknown for role in parts.role], float)
     for bound in ("low", "high"):
         tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]].to_numpy()
         parts[f"cost_{bound}"] = (tokens * price).sum(axis=1) / 1e6

@@ -6,9 +6,8 @@ killed between the two continues like an uninterrupted run.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, product
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -18,55 +17,39 @@ from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import has_endpoint, is_answered, other_scorer
-from bench.scorers.base import Answer, Model, checked, digest, is_broken
+from bench.run.run_json import broken, has_endpoint, other_scorer
+from bench.scorers.base import Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Requests that a local model gets together; a killed run loses at most their answers.
 BLOCK_REQUESTS = 256
-ROLES = ("model", "judge")
 NOT_ASKED = "not asked: the reply that it is about did not come"
 # Replies by task, item, request and repeat; None for a failed request.
 Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
-@dataclass(eq=False)
-class Lazy:
-    """A model or a judge, which we load when we first need it."""
-
-    make: Callable[[], Model]
-    loaded: Model | None = None
-
-    def load(self) -> Model:
-        if self.loaded is None:
-            self.loaded = self.make()
-        return self.loaded
-
-
 def execute_requests(
-    plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: Mapping[str, Lazy]
+    plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: dict[str, Model]
 ) -> None:
-    """Ask the requests without an answer."""
+    """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
     folder = plan.folder
-    if is_answered(folder, metadata):
-        return
     rows = records.reopen(folder)
     if has_endpoint(metadata):
-        broken = rows.error.map(is_broken).astype(bool)
-        if broken.any():
-            say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
-        rows = rows[~broken]
+        is_broken = broken(rows)
+        if is_broken.any():
+            say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
+        rows = rows[~is_broken]
     replies = replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
-    every = list(chain(*requests.stages))
-    places = {key_of(request): k for k, request in enumerate(every)}
-    left = {role_of(request) for request in every if key_of(request) not in replies}
-    for role in ROLES:
-        is_new = role in left and metadata[role] and not scorers[role].loaded
-        if is_new and (other := other_scorer(metadata[role], scorers[role].load())):
+    places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
+    for request in chain(*requests.stages):
+        role = role_of(request)
+        if key_of(request) in replies or role in scorers:
+            continue
+        if other := other_scorer(metadata[role], scorers[role]):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
@@ -74,57 +57,38 @@ def execute_requests(
     name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
-        for batch in _ask(requests, replies, hashes, scorers):
-            records.add(folder, [_row(plan, places, *answered) for answered in batch])
-            bar.update(len(batch))
+        for stage in requests.stages:
+            # Similar requests are next to each other, so that models reuse common prefixes.
+            stage = sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text))
+            blocks = defaultdict[int, list[Request]](list)
+            unanswerable: Batch = []
+            for number, request in enumerate(stage):
+                finished: Request | None = request
+                if request.then:
+                    finished = request.then(request, replies[before_of(request)])
+                if hashes.get(key_of(request)) == digest((finished or request).text):
+                    continue
+                if finished:
+                    blocks[number // BLOCK_REQUESTS].append(finished)
+                else:
+                    unanswerable.append((request, Answer("", error=NOT_ASKED)))
+            batches = [unanswerable] if unanswerable else []
+            for batch in chain(batches, _answers(role_of(stage[0]), scorers, blocks)):
+                replies |= {key_of(r): None if a.error else a.response for r, a in batch}
+                records.add(folder, [_row(plan, places, *answered) for answered in batch])
+                bar.update(len(batch))
     records.finish(folder, metadata, list(places))
-    _report_tokens(title, scorers, time.perf_counter() - start)
-    rows = records.read(folder, prompts=False)
-    cut = rows.task[rows.cut.eq(True)].value_counts(sort=False)
-    if len(cut):
-        by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
-        say(
-            f"{title}: replies that were cut off at their limit of tokens: {by_task}; "
-            "--max-new-tokens allows longer ones, --thinking-tokens thoughts before them"
-        )
+    _report(title, plan, scorers, time.perf_counter() - start)
 
 
-def _ask(
-    requests: Requests,
-    replies: Replies,
-    hashes: Mapping[tuple[Any, ...], str],
-    scorers: Mapping[str, Lazy],
+def _answers(
+    role: str, scorers: Mapping[str, Model], blocks: Mapping[int, Sequence[Request]]
 ) -> Iterator[Batch]:
-    """Yield answers as they come, and add them to `replies`; `hashes` are of answered prompts."""
-    for stage, role in product(requests.stages, ROLES):
-        planned = [request for request in stage if role_of(request) == role]
-        # Similar requests are next to each other, so that models reuse common prefixes.
-        planned.sort(key=lambda request: (request.request_type, len(request.options), request.text))
-        blocks = defaultdict[int, list[Request]](list)
-        unanswerable: Batch = []
-        for number, request in enumerate(planned):
-            finished: Request | None = request
-            if request.then:
-                finished = request.then(request, replies[before_of(request)])
-            if hashes.get(key_of(request)) == digest((finished or request).text):
-                continue
-            if finished:
-                blocks[number // BLOCK_REQUESTS].append(finished)
-            else:
-                unanswerable.append((request, Answer("", error=NOT_ASKED)))
-                replies[key_of(request)] = None
-        if unanswerable:
-            yield unanswerable
-        stream = _answers(role, scorers[role].load(), list(blocks.values())) if blocks else ()
-        for batch in stream:
-            replies |= {key_of(r): None if a.error else a.response for r, a in batch}
-            yield batch
-
-
-def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
+    if not blocks:
+        return
     try:
-        for batch in scorer.stream(blocks):
+        for batch in scorers[role].stream(list(blocks.values())):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise
@@ -182,9 +146,9 @@ def replies_of(rows: pd.DataFrame) -> Replies:
     }
 
 
-def _report_tokens(title: str, scorers: Mapping[str, Lazy], seconds: float) -> None:
-    """Print the tokens of the prompts, the computed tokens per second, and endpoints' counts."""
-    loaded = [lazy.loaded for lazy in dict.fromkeys(scorers.values()) if lazy.loaded]
+def _report(title: str, plan: Plan, scorers: Mapping[str, Model], seconds: float) -> None:
+    """Print the tokens of the prompts, the computed ones per second, and the truncated replies."""
+    loaded = list(dict.fromkeys(scorers.values()))
     for scorer in loaded:
         if spent := getattr(scorer, "spent", ""):
             say(f"{title}: {spent}")
@@ -193,4 +157,11 @@ def _report_tokens(title: str, scorers: Mapping[str, Lazy], seconds: float) -> N
         say(
             f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
             f"{computed / seconds:,.0f} a second"
+        )
+    rows = records.read(plan.folder, prompts=False)
+    if cut := rows.task[rows.cut.eq(True)].value_counts(sort=False).to_dict():
+        by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
+        say(
+            f"{title}: replies that were cut off at their limit of tokens: {by_task}; "
+            "--max-new-tokens allows longer ones, --thinking-tokens thoughts before them"
         )

@@ -3,13 +3,14 @@
 `Plan.options` identify a run: two runs with equal `Plan.options` are the same run.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
@@ -50,24 +51,20 @@ class Choice(NamedTuple):
     modified: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
 class Plan:
     """The options, data and prompts of a run; its items are read when they are first needed.
 
     Attributes:
         config: its options, with every setting of the benchmark.
         options: the options that identify this run, as `run.json` keeps them under `asked`.
+        tasks: the tasks that are asked if the model can do them.
+        entries: the same options with the benchmark, for `run.json`.
+        title: the benchmark and the model, for messages.
     """
 
-    config: RunConfig
-    source: data.Source
-    prompt_set: prompts.PromptSet
-    options: dict[str, Any]
-
-    @classmethod
-    def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
+    def __init__(self, config: RunConfig, before: Mapping[str, Any] | None = None) -> None:
         """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
-        benchmark = resolve(config.benchmark)
+        self.benchmark = benchmark = resolve(config.benchmark)
         own = get(benchmark)
         # We keep the settings of a run that continues; another preset changes only its scores.
         recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
@@ -78,14 +75,14 @@ class Plan:
         model = hub.at_revision(config.model, config.revision)
         config = config.model_copy(update={"model": model, "revision": None})
         _check(config)
-        source = data.find(benchmark, config.data)
-        prompt_set = prompts.load(benchmark, config.prompts, source.folder)
+        self.source = data.find(benchmark, config.data)
+        self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
         # Under `official`, replies have the token limit of the released script.
-        released = own.metadata.release.reply_limit(prompt_set.label)
+        released = own.metadata.release.reply_limit(self.prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
-        config = config.model_copy(
+        self.config = config = config.model_copy(
             update={
                 "benchmark": benchmark,
                 "judge": config.judge if is_judged else None,
@@ -93,14 +90,40 @@ class Plan:
                 "max_new_tokens": config.max_new_tokens or (released if is_official else None),
             }
         )
-        plan = cls(config, source, prompt_set, _identify(config, names, prompt_set, source))
+        judge, base = config.judge, config.base
+        # Newer options are in the identity if they are no defaults.
+        newer = {
+            "as_model": config.as_model,
+            "as_judge": config.as_judge if judge else None,
+            "label_names": list(label_order(config.labels_of(model))),
+            "generation": config.generation.changed(),
+            "base": base,
+        }
+        self.options: dict[str, Any] = {
+            **{name: getattr(config, name) for name in IDENTIFYING},
+            "max_new_tokens": config.max_new_tokens,
+            "categories": list(config.categories) if config.categories else None,
+            "tasks": names,
+            "prompts": self.prompt_set.label,
+            "wording_hash": digest(self.prompt_set.tables),
+            "data_sha256": self.source.sha256,
+            "model_content": scorers.content(model),
+            "judge_content": scorers.content(judge) if judge else None,
+            **{name: value for name, value in newer.items() if value},
+            **({"base_content": scorers.content(base)} if base else {}),
+        }
         # If a run has all tasks, its data have them too; then we need not read the items.
         same = ("tasks", "data_sha256", "categories", "settings")
-        if not config.tasks and any(plan.options[key] != recorded.get(key) for key in same):
-            items = plan.loaded.items
-            applies = {task: any(map(own.tasks[task].applies, items)) for task in names}
-            plan.options["tasks"] = [task for task in names if applies[task]]
-        return plan
+        if not config.tasks and any(self.options[key] != recorded.get(key) for key in same):
+            items = self.loaded.items
+            names = [task for task in names if any(map(own.tasks[task].applies, items))]
+        self.tasks = self.options["tasks"] = names
+        self.identity = digest([benchmark, self.options])[:8]
+        self.entries = {"benchmark": benchmark, "asked": self.options, "identity": self.identity}
+        name = config.as_model or model
+        self.title = f"{benchmark}, {name}"
+        runs = places.reports() / "runs" / path_slug(name)
+        self.folder = Path(config.out) if config.out else runs / f"{benchmark}-{self.identity}"
 
     @cached_property
     def loaded(self) -> data.Loaded:
@@ -111,56 +134,35 @@ class Plan:
     @cached_property
     def choice(self) -> Choice:
         """The items of this run, at most `limit` of each category and task."""
-        taken: dict[str, list[Any]] = {}
-        excluded: list[dict[str, Any]] = []
-        modified: list[dict[str, Any]] = []
+        parts = defaultdict[tuple[str, str], list[Any]](list)
+        excluded, modified = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
         for name in self.tasks:
-            task, reasons = get(self.benchmark).tasks[name], Counter[tuple[str, str]]()
-            by_category: dict[str, list[Any]] = {}
+            task = get(self.benchmark).tasks[name]
             for item in filter(task.applies, self.loaded.items):
                 if reason := task.excluded(item):
-                    reasons[item.category, reason] += 1
+                    excluded[item.category, name, reason] += 1
                 else:
-                    by_category.setdefault(item.category, []).append(item)
-            parts = [data.spread_evenly(part, self.config.limit) for part in by_category.values()]
-            taken[name] = list(chain(*parts))
-            excluded += [
-                {"category": category, "task": name, "why": reason, "items": n}
-                for (category, reason), n in reasons.items()
-            ]
+                    parts[name, item.category].append(item)
         for effect in self.loaded.effects:
-            entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
-            affected = [task for task in self.tasks if effect.task in ("", task)]
-            entries = excluded if effect.left_out else modified
-            entries.extend({**entry, "task": task} for task in affected)
+            counts = excluded if effect.left_out else modified
+            for name in self.tasks:
+                if effect.task in ("", name):
+                    counts[effect.category, name, effect.what] += effect.rows
+        taken: dict[str, list[Any]] = {name: [] for name in self.tasks}
+        for (name, _category), items in parts.items():
+            taken[name] += data.spread_evenly(items, self.config.limit)
         used = {id(item) for chosen in taken.values() for item in chosen}
         by_id = {item.item_id: item for item in self.loaded.items if id(item) in used}
-        return Choice(taken, by_id, excluded, modified)
+        of_run_json = (
+            [{"category": c, "task": task, "why": why, "items": n} for (c, task, why), n in counts]
+            for counts in (excluded.items(), modified.items())
+        )
+        return Choice(taken, by_id, *of_run_json)
 
     @property
-    def benchmark(self) -> str:
-        return self.config.benchmark
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that are asked if the model can do them."""
-        tasks: list[str] = self.options["tasks"]
-        return tasks
-
-    @property
-    def identity(self) -> str:
-        return digest([self.benchmark, self.options])[:8]
-
-    @property
-    def title(self) -> str:
-        return f"{self.benchmark}, {self.config.as_model or self.config.model}"
-
-    @property
-    def folder(self) -> Path:
-        if self.config.out:
-            return Path(self.config.out)
-        model = path_slug(self.config.as_model or self.config.model)
-        return places.reports() / "runs" / model / f"{self.benchmark}-{self.identity}"
+    def items(self) -> pd.DataFrame:
+        """The items of this run as a table."""
+        return data.frame(list(self.choice.by_id.values()))
 
     def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
@@ -177,15 +179,13 @@ class Plan:
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            mode = tasks.answer_mode(
-                self.benchmark, task, options["read"], can["verbs"], can["reads"]
-            )
+            read, verbs = options["read"], can["verbs"]
+            mode = tasks.answer_mode(self.benchmark, task, read, verbs, can["reads"])
             unsupported = self._unsupported(task, mode, can)
-            ungraded = "" if unsupported else self._ungraded(task, can["judge_verbs"])
-            if not mode or unsupported or ungraded:
-                skipped[task] = unsupported or ungraded
+            if reason := unsupported or self._ungraded(task, can["judge_verbs"]):
+                skipped[task] = reason
                 refused += [task] if not partial and (unsupported or self.config.tasks) else []
-            else:
+            elif mode:
                 answer_modes[task] = mode
         if refused or not answer_modes:
             refused = refused or list(skipped)
@@ -265,40 +265,15 @@ def _check(config: RunConfig) -> None:
         )
 
 
-def _identify(
-    config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
-) -> dict[str, Any]:
-    """Return the identity of a run; newer options are in it if they are no defaults."""
-    model, judge, base = config.model, config.judge, config.base
-    newer = {
-        "as_model": config.as_model,
-        "as_judge": config.as_judge if judge else None,
-        "label_names": list(label_order(config.labels_of(model))),
-        "generation": config.generation.changed(),
-    }
-    return {
-        **{name: getattr(config, name) for name in IDENTIFYING},
-        "max_new_tokens": config.max_new_tokens,
-        "categories": list(config.categories) if config.categories else None,
-        "tasks": names,
-        "prompts": prompt_set.label,
-        "wording_hash": digest(prompt_set.tables),
-        "data_sha256": source.sha256,
-        "model_content": scorers.content(model),
-        "judge_content": scorers.content(judge) if judge else None,
-        **{name: value for name, value in newer.items() if value},
-        **({"base": base, "base_content": scorers.content(base)} if base else {}),
-    }
-
-
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; the model's come first."""
+    """Split requests so that each needs replies of earlier stages only; a stage has one role."""
     after = {(request.task, request.request): request.after for request in requests}
 
-    def stage(task: str, name: str) -> int:
-        return 1 + stage(task, after[task, name]) if after[task, name] else 0
+    def depth(task: str, name: str) -> int:
+        return 1 + depth(task, after[task, name]) if after[task, name] else 0
 
-    stages: dict[int, list[Request]] = {}
+    stages: dict[tuple[int, bool], list[Request]] = {}
     for request in requests:
-        stages.setdefault(stage(request.task, request.request), []).append(request)
-    return [sorted(stages[k], key=lambda request: request.of_judge) for k in sorted(stages)]
+        place = depth(request.task, request.request), request.of_judge
+        stages.setdefault(place, []).append(request)
+    return [stages[place] for place in sorted(stages)]

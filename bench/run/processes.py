@@ -1,6 +1,5 @@
 """Start processes beside this one, which end when it ends."""
 
-import contextlib
 import multiprocessing
 import os
 import signal
@@ -9,50 +8,40 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import forkserver
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from bench.core.process import collect_rarely, open_streams
 
-# On Linux, new processes are copies of a server that imports modules once; see `preload`. The
-# libraries of other systems do not survive such a copy.
-METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-# While a thread starts the server, it changes the environment, which other threads must not copy.
-STARTING = threading.Lock()
 
+def context(modules: Sequence[str]) -> Any:
+    """Return the context of processes that need `modules`.
 
-def preload(modules: Sequence[str]) -> None:
-    """Name modules that all processes need, before the first of them is started."""
-    multiprocessing.get_context(METHOD).set_forkserver_preload(list(modules))
-
-
-def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """Start a process that calls `target`, and ends when this process ends."""
-    method = METHOD
-    with STARTING:
-        if method == "forkserver":
-            try:
-                _start_server()
-            except OSError:  # for example, a $TMPDIR that is too long for a socket
-                method = "spawn"
-        environment = dict(os.environ)
-    context: Any = multiprocessing.get_context(method)
-    process: BaseProcess = context.Process(target=_begin, args=(environment, target, *arguments))
-    process.start()
-    return process
-
-
-def _start_server() -> None:
-    """Start the server if necessary; it imports nothing from the working folder."""
-    before = os.environ.get("PYTHONSAFEPATH")
+    On Linux, they are copies of a server that imports these modules once, and nothing from the
+    working folder. The libraries of other systems do not survive such a copy.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    copies, before = multiprocessing.get_context("forkserver"), dict(os.environ)
+    copies.set_forkserver_preload(list(modules))
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
         forkserver.ensure_running()
+    except OSError:  # for example, a $TMPDIR that is too long for a socket
+        return multiprocessing.get_context("spawn")
     finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
+        _set_environment(before)
+    return copies
+
+
+def start(context: Any, target: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Start a process that calls `target`, and ends when this process ends."""
+    arguments = dict(os.environ), target, *arguments
+    process: BaseProcess = context.Process(target=_begin, args=arguments)
+    process.start()
+    return process
 
 
 def end() -> None:
@@ -61,7 +50,7 @@ def end() -> None:
         process.terminate()
 
 
-@contextlib.contextmanager
+@contextmanager
 def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
     """Yield threads that wait for processes; if this block fails, `end` ends the processes."""
     pool = ThreadPoolExecutor(threads, initializer=_leave_interrupts)
@@ -80,15 +69,12 @@ def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecuto
 def _leave_interrupts() -> None:
     """Block SIGINT in this thread and its processes; the main process ends them."""
     if hasattr(signal, "pthread_sigmask"):
-        from multiprocessing import resource_tracker
-
         resource_tracker.ensure_running()  # its start would unblock SIGINT in this thread
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _begin(environment: Mapping[str, str], target: Callable[..., None], *arguments: Any) -> None:
-    os.environ.clear()  # the server has the variables of its start
-    os.environ.update(environment)
+    _set_environment(environment)  # the server has the variables of its start
 
     def end_with_parent() -> None:
         if parent := multiprocessing.parent_process():
@@ -99,3 +85,8 @@ def _begin(environment: Mapping[str, str], target: Callable[..., None], *argumen
     collect_rarely()
     open_streams()
     target(*arguments)
+
+
+def _set_environment(variables: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(variables)

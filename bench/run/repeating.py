@@ -19,7 +19,7 @@ from bench.data import FOUND_GIVEN, FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
 from bench.run.plan import Plan
 from bench.run.results import Run
-from bench.run.run_json import IDENTITY, options_of, other_scorer
+from bench.run.run_json import IDENTITY, ROLES, differences, identity, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
@@ -69,24 +69,23 @@ def _same_model(name: str, described: Mapping[str, Any]) -> str:
 
 def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     """Refuse a plan with other requests than the run of this `run.json`."""
-    was = {"preset": metadata["preset"], **options_of(metadata["benchmark"], metadata["asked"])}
-    now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.options)}
-    for name, new in now.items():
+    was = {"preset": metadata["preset"], **identity(metadata)}
+    now = {"preset": plan.config.preset, **identity(plan.entries)}
+    for name, difference in differences(was, now).items():
+        old, new = was.get(name), now.get(name)
         # An older run lacks newer entries, but these two mean "not given".
-        old = was.get(name, None if name in ("label_names", "generation") else new)
-        if old != new and not _is_compared_later(name, old, new):
+        is_older = name not in {*was, "label_names", "generation"}
+        # `check_scorer` compares models and files that are loaded: they can have moved.
+        is_checked = name == "dtype" or (name.endswith("_content") and None in (old, new))
+        if name in ("model", "judge", "base") and old and new:
+            kinds = {scorers.split_kind(model)[0] for model in (old, new)}
+            is_checked = kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
+        if not is_older and not is_checked:
+            name_of_option = name.replace("_", "-")
             raise BadInput(
-                f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the "
+                f"--from: {difference.replace(name, name_of_option, 1)}; give the options, the "
                 "data and the files of that run, or ask anew without --from"
             )
-
-
-def _is_compared_later(name: str, old: Any, new: Any) -> bool:
-    """Return whether `check_scorer` compares the loaded models instead: files can have moved."""
-    if name in ("model", "judge", "base") and None not in (old, new):
-        kinds = {scorers.split_kind(model)[0] for model in (old, new)}
-        return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
-    return name == "dtype" or (name.endswith("_content") and None in (old, new))
 
 
 def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
@@ -100,15 +99,10 @@ def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     """List the conditions that changed since the run `like`, or that we cannot check."""
-    old, new = _conditions(like.metadata), _conditions(now)
-    sentences = [
-        f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
-        for name in {**old, **new}
-        if old.get(name) != new.get(name)
-    ]
+    sentences = [*differences(_conditions(like.metadata), _conditions(now)).values()]
     sentences += [
         f"the {role} is behind {now[role]['url']}, and may have changed there without a trace"
-        for role in ("model", "judge")
+        for role in ROLES
         if "url" in (now[role] or {})
     ]
     return [f"not as in {like.folder}: {sentence}" for sentence in sentences]
@@ -116,7 +110,7 @@ def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
 
 def _conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
     values = {**metadata["packages"], "the workbench's commit": metadata["git_commit"]}
-    for role in ("model", "judge"):
+    for role in ROLES:
         for name in DEVICE_OPTIONS:
             if name in (metadata[role] or {}):
                 values[f"the {role}'s {name.replace('_', ' ')}"] = metadata[role][name]
@@ -126,12 +120,6 @@ def _conditions(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Compare the records of two runs over their common requests, in a sentence."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
-    first, second = (
-        frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
-        for frame in (before, after)
-    )
-    if first.equals(second):
-        return f"all {len(both):,} answers are the same"
     # The response of a likelihood is the mean of its tokens, and no answer of its own.
     means = [-np.mean(old) if old is not None and len(old) else np.nan for old in both.logprobs]
     is_likelihood = np.isclose(both.response.map(to_number), means)
@@ -142,4 +130,6 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 largest = max(largest, float(np.nanmax(np.abs(old - new), initial=0)))
     numbers = f", and log-probabilities by at most {largest:.2g} nats" if largest else ""
+    if not differ and not numbers:
+        return f"all {len(both):,} answers are the same"
     return f"{differ:,} of {len(both):,} answers differ{numbers}"

@@ -7,10 +7,57 @@ from bench import scorers
 from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
 from bench.run.cluster import Cluster, RemoteScorer
-from bench.run.execute import Lazy
 from bench.scorers import Loaded, Model
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
+
+
+class Respondents(dict[str, Model]):
+    """The loaded models of a run by role; looking up `model` or `judge` loads it.
+
+    Attributes:
+        roles: `model`, and `judge` if the run has one.
+        cluster: its workers load and ask most models if there is a scheduler.
+    """
+
+    def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
+        super().__init__()
+        self._config, self._loaded = config, loaded or Loaded()
+        self._keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
+        # The judge shares the budgets.
+        self._limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        shared = {name: getattr(config, name) for name in names}
+        of_model = {
+            "label_names": list(config.labels_of(config.model) or ()),
+            "base": config.base,
+            "as_model": config.as_model,
+            "generation": config.generation.changed(),
+        }
+        self.roles = {"model": (config.model, {**shared, **of_model})}
+        if config.judge:
+            # We give the judge the same thinking budget, and no other option of generation.
+            thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
+            generation = Generation(thinking_tokens=thinking).changed()
+            own = {"as_model": config.as_judge, "generation": generation}
+            is_model = config.judge == config.model and own.items() <= of_model.items()
+            self.roles["judge"] = (
+                self.roles["model"] if is_model else (config.judge, {**shared, **own})
+            )
+        self.cluster = Cluster(config.scheduler or "", config.resources, self.roles.values())
+
+    def __missing__(self, role: str) -> Model:
+        model, options = self.roles[role]
+        if role == "judge" and self.roles["model"] is self.roles["judge"]:
+            self[role] = self["model"]  # load a model that judges itself once
+        elif self._config.scheduler and not scorers.backend_of(model).stays_here:
+            self[role] = RemoteScorer(self.cluster, model, options)
+        else:
+            key_names.check_set(self._keys)  # the judge's too, before the first request
+            self[role] = self._loaded.load(
+                role, model, **options, limits=self._limits, keys=self._keys
+            )
+        return self[role]
 
 
 def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,40 +68,3 @@ def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     own = {"model": name, **given, **given["generation"].changed()}
     del own["generation"]
     return own | {name: value for name, value in options.items() if value is not None}
-
-
-def respondents(
-    config: RunConfig, cluster: Cluster | None = None, loaded: Loaded | None = None
-) -> dict[str, Lazy]:
-    """Return the `model`, and the `judge` if there is one; `loaded` keeps models for other runs."""
-    loaded = loaded or Loaded()
-    keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
-    # The judge shares the budgets.
-    limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
-
-    def lazy(role: str, model: str, generation: Generation, **own: Any) -> Lazy:
-        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
-        options: dict[str, Any] = {name: getattr(config, name) for name in names}
-        options |= {"generation": generation.changed(), **own}
-        if cluster and cluster.asks(model):
-            registered = cluster.register(model, options)
-            return Lazy(lambda: RemoteScorer(cluster, registered))
-
-        def load() -> Model:
-            key_names.check_set(keys)  # the judge's too, before the first request
-            return loaded.load(role, model, **options, limits=limits, keys=keys)
-
-        return Lazy(load)
-
-    labels = list(config.labels_of(config.model) or ())
-    own = {"label_names": labels, "base": config.base, "as_model": config.as_model}
-    model = lazy("model", config.model, config.generation, **own)
-    if not config.judge:
-        return {"model": model}
-    # We give the judge the same thinking budget, and no other option of generation.
-    thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
-    generation = Generation(thinking_tokens=thinking)
-    judge = config.judge, config.as_judge, generation
-    if judge == (config.model, config.as_model, config.generation):
-        return {"model": model, "judge": model}  # load a model that judges itself once
-    return {"model": model, "judge": lazy("judge", config.judge, generation, as_model=judge[1])}

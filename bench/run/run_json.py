@@ -9,25 +9,22 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from bench import __version__, data, records
+from bench import __version__, records
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.core.progress import say
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import Model, is_broken
+from bench.scorers.base import BROKEN_ANSWER, Model
 from bench.scorers.local import hub
 from bench.scorers.names import short_name
 from bench.tasks import prompts
 
-if TYPE_CHECKING:
-    from bench.run.execute import Lazy
-
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
+ROLES = ("model", "judge")
 # Entries that identify a model.
 HASHES = ("tokenizer_hash", "chat_template_hash")
 IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
@@ -41,7 +38,7 @@ def in_folder(out: str | Path | None) -> dict[str, Any]:
 
 def existing_run(plan: Plan) -> dict[str, Any]:
     """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
-    folder = plan.folder
+    folder, new = plan.folder, plan.options
     metadata = in_folder(folder)
     if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
@@ -49,22 +46,42 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    was = options_of(metadata["benchmark"], {**metadata["asked"], **_equivalent(metadata, plan)})
-    now = options_of(plan.benchmark, plan.options)
-    # The benchmark comes last.
-    for name in sorted({**now, **was}, key="benchmark".__eq__):
-        old, new = was.get(name), now.get(name)
-        if old != new:
-            reason = f"{name} was {old}, now {new}"
-            message = f"{folder}: holds another run ({reason}); give another --out"
+    if metadata["identity"] == plan.identity:
+        return metadata
+    old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
+    described["base"] = described["model"].get("base") or {}
+    names = {**old, "base": described["base"].get("id")}
+    # The user may name a Hub model by its recorded commit.
+    same = {
+        name
+        for name, own in described.items()
+        if new.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
+    }
+    same |= {"base_content"} if "base" in same else set()
+    judged = [get(plan.benchmark).tasks[task].judged(new["settings"]) for task in plan.tasks]
+    # We can add a judge, unless we skipped tasks that need one.
+    if new["judge"] and old["judge"] is None and "needed" not in judged:
+        same |= {name for name in new if "judge" in name}
+    for name, difference in differences(identity(metadata), identity(plan.entries)).items():
+        if name not in same:
+            message = f"{folder}: holds another run ({difference}); give another --out"
             raise AnotherRun(message, plan.identity)
     return metadata
 
 
-def display(plan: Plan) -> dict[str, Any]:
-    """Return the entries of `run.json` that do not identify a run: the last ones count."""
-    name = plan.config.name
-    return {"preset": plan.config.preset, **({"name": name} if name else {})}
+def identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options and settings that identify a run, and its benchmark."""
+    options = metadata["asked"]
+    return {**options, **options["settings"], "settings": None, "benchmark": metadata["benchmark"]}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
+    """Describe the entries that differ by their names, for example `seed was 1, now 2`."""
+    return {
+        name: f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
+        for name in {**new, **old}
+        if old.get(name) != new.get(name)
+    }
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
@@ -73,7 +90,9 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     if not metadata or (metadata["left_out"] and not partial):
         return {}
     has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
-    if has_new_judge or not is_answered(plan.folder, metadata):
+    if has_new_judge or not records.is_complete(plan.folder):
+        return {}
+    if has_endpoint(metadata) and broken(records.read(plan.folder, prompts=False)).any():
         return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
@@ -83,67 +102,45 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     return metadata
 
 
-def is_answered(folder: Path, metadata: Mapping[str, Any]) -> bool:
-    """Return whether every request has an answer that we do not ask again."""
-    if not records.is_complete(folder):
-        return False
-    return not has_endpoint(metadata) or not any(
-        map(is_broken, records.read(folder, prompts=False).error)
-    )
-
-
 def has_endpoint(metadata: Mapping[str, Any]) -> bool:
-    """Return whether an endpoint answers; we ask it again if its answer came back broken."""
-    return any("url" in (metadata[role] or {}) for role in ("model", "judge"))
+    return any("url" in (metadata[role] or {}) for role in ROLES)
 
 
-def _equivalent(metadata: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    """Return the entries of a plan that differ from a run's `run.json`, but mean the same."""
-    was, now = metadata["asked"], plan.options
-    same = {}
-    judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
-    # We can add a judge, unless we skipped tasks that need one.
-    if now["judge"] and was["judge"] is None and "needed" not in judged:
-        same = {name: value for name, value in now.items() if "judge" in name}
-    # The user may name a Hub model by its recorded commit.
-    for role in ("model", "judge"):
-        commit = (metadata[role] or {}).get("revision")
-        if now[role] == hub.at_commit(str(was[role]), commit):
-            same[role] = now[role]
-    base = metadata["model"].get("base")
-    if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
-        same |= {name: now[name] for name in ("base", "base_content")}
-    return same
+def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which answers came back broken; we ask an endpoint again."""
+    return rows.error.str.startswith(BROKEN_ANSWER)
 
 
-def options_of(benchmark: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the identity of a run in one mapping, with the benchmark and each setting."""
-    others = {name: value for name, value in options.items() if name != "settings"}
-    return {"benchmark": benchmark, **others, **options["settings"]}
+def entries(role: str, scorer: Model) -> dict[str, Any]:
+    """Return the entries about the model or the judge of a run."""
+    described, request_types = scorer.describe(), list(scorer.request_types)
+    if role == "judge":
+        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
+    of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
+    return {**of_model, "judge": None, "judge_verbs": []}
 
 
-def begin_run(
-    plan: Plan, scorers: Mapping[str, Any], model: Model, requests: Requests
-) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, with the entries `scorers`."""
-    config, prompt_set = plan.config, plan.prompt_set
+def display(plan: Plan) -> dict[str, Any]:
+    """Return the entries that do not identify a run: the last ones count."""
+    name = plan.config.name
+    return {"preset": plan.config.preset, **({"name": name} if name else {})}
+
+
+def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
+    """Return the other entries of a new run; raise BadInput if a file lacks an answer."""
+    prompt_set = plan.prompt_set
     own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
     model.cover(own_requests)
     languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
-    name = config.name or short_name(model.display_name)
-    metadata = {
-        "benchmark": plan.benchmark,
-        "asked": plan.options,
-        "identity": plan.identity,
-        **scorers,
+    name = plan.config.name or short_name(model.display_name)
+    return {
         "read": {task: mode.read for task, mode in requests.answer_modes.items()},
         "left_out": requests.skipped,
         "unfit": plan.choice.excluded,
         "touched": plan.choice.modified,
         "probe": model.probe(list(languages)) if languages else [],
-        "requests": requests.total,
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
         "wording": {
@@ -155,53 +152,31 @@ def begin_run(
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
-        "preset": config.preset,
+        "preset": plan.config.preset,
         **({"name": name} if name else {}),
         "packages": packages(),
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.store_items(plan.folder, metadata, _items(plan))
-    return metadata
 
 
-def continue_run(plan: Plan, metadata: dict[str, Any], requests: Requests) -> None:
-    """Write missing or damaged items, and the new entries of `run.json`."""
-    metadata |= display(plan)
-    if metadata["judge"] and not metadata["asked"]["judge"]:
-        metadata |= {"asked": plan.options, "identity": plan.identity, "requests": requests.total}
-    records.write_run_json(plan.folder, metadata)
-    # A run's identity contains the hash of its data, so these are the same items.
-    if records.store_items(plan.folder, metadata, _items(plan)):
-        say(
-            f"{plan.folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
-            "written anew from the data"
-        )
-
-
-def _items(plan: Plan) -> pd.DataFrame:
-    return data.frame(list(plan.choice.by_id.values()))
-
-
-def add_conditions(
+def add_late_conditions(
     plan: Plan,
     metadata: dict[str, Any],
-    scorers: "Mapping[str, Lazy]",
+    scorers: Mapping[str, Model],
     workers: Sequence[dict[str, Any]],
 ) -> None:
     """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
-    for role, lazy in scorers.items():
-        if not (lazy.loaded and metadata[role]):
-            continue
-        described = lazy.loaded.describe()
-        asked_with = {**metadata[role].get("asked_with", {}), **described.get("asked_with", {})}
+    for role, scorer in scorers.items():
+        entry, described = metadata[role], scorer.describe()
+        asked_with = {**entry.get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
-            metadata[role]["asked_with"] = asked_with
+            entry["asked_with"] = asked_with
         if role == "judge" and "temperature=0" in asked_with:
-            metadata[role]["decoding"] = "the server's own"
+            entry["decoding"] = "the server's own"
         who_answered = ("answered_as", "answered_by")
-        metadata[role] |= {name: described[name] for name in who_answered if name in described}
+        entry |= {name: described[name] for name in who_answered if name in described}
     known = metadata.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         metadata["workers"] = [*known, *new]
@@ -212,17 +187,11 @@ def add_conditions(
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
-    return first_difference(before, scorer.describe(), names)
-
-
-def first_difference(
-    before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str] = IDENTITY
-) -> str:
-    """Describe the first difference of two models; older descriptions have fewer entries."""
-    for name in names:
-        if name in before and before[name] != now.get(name):
-            return f"{name} was {before[name]}, now {now.get(name)}"
-    return ""
+    now = scorer.describe()
+    # Older descriptions have fewer entries.
+    known = [name for name in names if name in before]
+    old, new = ({name: every.get(name) for name in known} for every in (before, now))
+    return next(iter(differences(old, new).values()), "")
 
 
 @cache

@@ -312,11 +312,6 @@ class Model(Backend):
                 yield Answer.of_probabilities(row, LABELS)
 
 
-def is_broken(error: str) -> bool:
-    """Return whether an error is of a broken answer, so that another try may succeed."""
-    return error.startswith(BROKEN_ANSWER)
-
-
 def checked(answer: Answer, request_type: str, remedy: str = "") -> Answer:
     """Return `answer`, or an error if its log-probabilities are not finite.
 

@@ -112,8 +112,8 @@ def test_an_unfinished_run_is_scored():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("run.json", b"\xff\0", "run.json: cannot be read"),
-        ("run.json", b"[]", "run.json: was changed or damaged; put back the file"),
+        ("run.json", b"\xff\0", "run.json: is damaged or was changed ("),
+        ("run.json", b"[]", "; put back the file that `bench run` wrote"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records/answers.parquet", None, "out: holds no records yet"),

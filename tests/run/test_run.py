@@ -90,9 +90,10 @@ def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_na
     assert {"preset": "official", "name": "mine"}.items() <= run.Run.open("out").metadata.items()
 
 
-def test_tasks_that_were_skipped_are_refused_without_partial(refusal):
+def test_tasks_that_were_skipped_are_refused_without_partial_and_get_no_judge_later(refusal):
     ask(tasks=["ss", "ba"], partial=True)
     assert "cannot ask task ba of mcbe (it needs a judge" in refusal(ask, tasks=["ss", "ba"])
+    assert "holds another run (judge was None" in refusal(ask, tasks=["ss", "ba"], judge=JUDGE)
 
 
 def test_a_folder_of_something_else_is_refused(refusal):

@@ -9,6 +9,7 @@ import transformers
 from scipy.stats import chisquare
 
 from bench.scorers import load
+from bench.scorers.local.generation import TopP
 from tests.helpers.answering import request
 from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import BERT, CODE, LETTERS, SPECIAL, characters, save
@@ -82,7 +83,10 @@ def test_greedy_replies_are_the_models_own(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(tmp_path, name):
+def test_common_beginnings_of_prompts_are_computed_once_if_that_changes_no_reply(
+    tmp_path, name, monkeypatch
+):
+    monkeypatch.setattr("bench.scorers.local.generation.ROOM", 3)
     model, texts, tallies = saved(tmp_path, name), [], []
     for trees in (True, False):
         scorer = load(model)
@@ -159,6 +163,18 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path, sampling)
     counts = [[table[token] for token in often] for table in (observed, likely)]
     counts = [[*column, 2000.001 - sum(column)] for column in counts]
     assert chisquare(*counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("top_p", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("logits", ["different", "equal", "impossible"])
+def test_top_p_keeps_the_same_tokens_as_transformers(top_p, logits):
+    scores = torch.randn(20, 300, generator=torch.Generator().manual_seed(1)) * 3
+    if logits == "equal":
+        scores = scores.round()
+    if logits == "impossible":
+        scores[:, ::2] = -torch.inf
+    expected = transformers.TopPLogitsWarper(top_p)(None, scores)
+    assert torch.equal(TopP(top_p)(None, scores), expected)
 
 
 def test_options_override_how_the_model_decodes(greedy, warm):

@@ -5,6 +5,7 @@ import re
 import signal
 import threading
 import time
+from operator import methodcaller
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,8 @@ def test_a_run_waits_for_workers_that_offer_the_resources(capsys):
 
 def test_a_worker_with_another_model_or_version_is_refused(refusal):
     def work(described, version=cluster.__version__):
-        return cluster._work({}, version, (MODEL, "{}"), [(MODEL, "{}")], described)
+        key, call = (MODEL, "{}"), methodcaller("describe")
+        return cluster._work({}, version, key, [key], described, call)
 
     described = work({}).described
     assert "revision was 2, now 1" in refusal(work, {**described, "revision": "2"})

@@ -80,7 +80,7 @@ CAN = {"verbs": ["generate"], "reads": [], "judge_verbs": []}
 def test_replies_may_be_as_long_as_the_script_lets_them_be(name):
     def limit(preset, **options):
         given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
-        plan = Plan.make(RunConfig.of({**given, "prompts": PROMPTS + name if name else None}))
+        plan = Plan(RunConfig.of({**given, "prompts": PROMPTS + name if name else None}))
         (requests,) = plan.requests(CAN, partial=False).stages
         (limit,) = {request.max_new_tokens for request in requests}
         return limit

@@ -85,7 +85,7 @@ def names_by_topic(table: pd.DataFrame, category: str, metric: str = "s_total") 
         rows = rows[rows.n > 0].nlargest(MOST_NAMES, "score", keep="all").head(MOST_NAMES)
         lines = [f"{one.name} · {one.topic} (n = {one.n})" for one in rows.itertuples(index=False)]
         none = dict.fromkeys(["ci_low", "ci_high"], np.nan)
-        fig = forest(rows.assign(text=lines, **none), y="text", percent=True).figure
+        fig = forest(rows.assign(text=lines, **none), y="text", percent=True)
         set_title(fig, title)
         plt.close(fig)  # it is returned, and not shown twice
         return fig

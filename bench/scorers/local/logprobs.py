@@ -14,7 +14,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from transformers import DynamicCache
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
-from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
+from bench.scorers.local.prefix_tree import KeysComplete, Part, Tree, attending, current
 
 # Size of a piece of the vocabulary on a CPU, with logits that fit into its cache.
 CPU_VOCABULARY = 2048
@@ -145,16 +145,16 @@ class LogprobReader:
                 [(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers]
             )
 
-        self._walk(tree, np.empty(0, np.int64), take, keep=True)
+        self._walk(tree, np.empty(0, np.int64), take, keys_only=True)
         # Node 0 is a placeholder for padding; the mask hides it.
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
             row[len(row) - len(path) :] = path
-        places = self._send(paths)
+        places = self._send(paths.ravel())
 
         def joined(layer: int, kind: int) -> torch.Tensor:
             states = torch.cat([part[layer][kind] for part in parts], 1)
-            return states[:, places].transpose(0, 1)
+            return states.index_select(1, places).unflatten(1, paths.shape).transpose(0, 1)
 
         return [(joined(k, 0), joined(k, 1)) for k in range(len(parts[0]))]
 
@@ -184,69 +184,73 @@ class LogprobReader:
         tree: Tree,
         wanted: np.ndarray,
         take: Callable[[Part, torch.Tensor, Any], None],
-        keep: bool = False,
+        keys_only: bool = False,
     ) -> None:
         """Compute a tree, one stretch per pass.
 
         Args:
             wanted: the sorted numbers of the nodes whose states we need.
             take: called with the stretch, the states of its wanted nodes, and the cache.
-            keep: make a cache of the last stretch, too.
+            keys_only: we need no states, but a cache of every stretch.
         """
         before, cache, first = None, None, 0
-        while first < len(tree):
-            part = tree.part(first, self._tree_tokens, before)
-            last = first + len(part.nodes)
-            try:
+        with attending(self.network, keys_only) if self._by_block else nullcontext():
+            while first < len(tree):
+                part = tree.part(first, self._tree_tokens, before)
+                last = first + len(part.nodes)
                 read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
-                more = keep or last < len(tree)
-                states, new_cache = self._pass(tree, part, read, before, cache, more)
-                take(part, states, new_cache)
-            except torch.OutOfMemoryError:
-                if self._tree_tokens == 1:
-                    raise
-                self._tree_tokens //= 2
-                continue
-            before, cache, first = part, new_cache, last
+                try:
+                    new_cache = None
+                    if keys_only or before is not None or last < len(tree):
+                        new_cache = self._cache_above(part, before, cache)
+                    take(part, self._pass(tree, part, read, new_cache), new_cache)
+                except torch.OutOfMemoryError:
+                    if self._tree_tokens == 1:
+                        raise
+                    self._tree_tokens //= 2
+                    continue
+                before, cache, first = part, new_cache, last
 
-    def _pass(
-        self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
-    ) -> tuple[torch.Tensor, Any]:
-        """Return the states (or logits) of the tokens `read` of a stretch, and its cache."""
-        self.tally.computed += len(part.nodes)
-        new_cache = DynamicCache() if more or before is not None else None
-        if new_cache is not None and before is not None:
+    def _cache_above(self, part: Part, before: Part | None, cache: Any) -> DynamicCache:
+        """Return keys and values of the nodes above a stretch, from the cache of the one before."""
+        new_cache = DynamicCache()
+        if before is not None:
             above = self._send(np.searchsorted(before.known, part.above))
             for k, layer in enumerate(cache.layers):
                 states = (layer.keys, layer.values)
                 new_cache.update(*(part.index_select(2, above) for part in states), k)
+        return new_cache
+
+    def _pass(
+        self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache | None
+    ) -> torch.Tensor:
+        """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
+        self.tally.computed += len(part.nodes)
         options = {
             "input_ids": self._send(tree.ids[part.nodes])[None],
+            "attention_mask": self._mask(part),
             "position_ids": self._send(tree.depth[part.nodes])[None],
-            "past_key_values": new_cache,
-            "use_cache": new_cache is not None,
+            "past_key_values": cache,
+            "use_cache": cache is not None,
         }
         places = self._send(read)
-        with self._attending(part) as mask:
+        with suppress(KeysComplete):
             if self._separable:
-                body = self.network.base_model(attention_mask=mask, **options)
-                return body.last_hidden_state[0, places], new_cache
-            out = self.network(attention_mask=mask, logits_to_keep=places, **options)
-            return out.logits[0], new_cache
+                return self.network.base_model(**options).last_hidden_state[0, places]
+            return self.network(logits_to_keep=places, **options).logits[0]
+        return torch.empty(0)
 
-    @contextmanager
-    def _attending(self, part: Part) -> Iterator[torch.Tensor]:
-        """Let each token of a stretch see only its ancestors; yield the mask for the call."""
+    def _mask(self, part: Part) -> torch.Tensor:
+        """Return the mask of a stretch, in which each token sees only its ancestors."""
         if self._by_block:
-            with attending(self.network, blocks(part.sees(), self.network.dtype)):
-                # With any mask of four axes, transformers makes no mask of its own.
-                yield torch.zeros(1, 1, 1, 1)
-            return
+            current.set(part)
+            # With any mask of four axes, transformers makes no mask of its own.
+            return torch.zeros(1, 1, 1, 1)
         # We make this large mask on the device, from node numbers.
         nodes, known, ends = map(self._send, (part.nodes, part.known, part.ends))
         sees = (known <= nodes[:, None]) & (nodes[:, None] < ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
-        yield mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
+        return mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 
     def _read_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)

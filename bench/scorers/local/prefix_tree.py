@@ -11,18 +11,32 @@ tree's tokens are on different branches, and PyTorch computes all pairs, masked 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from transformers import AttentionInterface
 
 NAME = "bench_tree"
+# The same for a pass that ends when all layers have their keys and values.
+KEYS_NAME = "bench_tree_keys"
 # Tokens of a block: smaller blocks have fewer visible tokens, larger ones fill the matrix units.
 BLOCK = 128
 
 
-class Part(NamedTuple):
+class KeysComplete(Exception):
+    """Ends a pass when its cache has the keys and values of all layers."""
+
+
+# Positions of some tokens of a pass; the tokens visible to any of them; and a mask [tokens,
+# visible] with minus infinity for invisible ones.
+Block = tuple[slice, torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Part:
     """A stretch of a tree."""
 
     nodes: np.ndarray  # this stretch
@@ -35,10 +49,22 @@ class Part(NamedTuple):
         """The first number of the stretch, and the number after its last one."""
         return self.nodes[0], self.nodes[-1] + 1
 
-    def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
-        """Return which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""
-        column = (self.nodes if nodes is None else nodes)[:, None]
+    def sees(self, nodes: np.ndarray) -> np.ndarray:
+        """Return which known nodes each of `nodes` sees: bool [nodes, known]."""
+        column = nodes[:, None]
         return (self.known <= column) & (column < self.ends)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The blocks of a pass, the same in all layers."""
+        result: list[Block] = []
+        for first in range(0, len(self.nodes), BLOCK):
+            sees = self.sees(self.nodes[first : first + BLOCK])
+            seen = np.flatnonzero(sees.any(0))
+            mask = torch.zeros(len(sees), len(seen))
+            mask.masked_fill_(~torch.from_numpy(sees[:, seen]), -torch.inf)
+            result.append((slice(first, first + len(sees)), torch.from_numpy(seen), mask))
+        return result
 
 
 class Tree:
@@ -91,35 +117,19 @@ def _shared(before: np.ndarray, row: np.ndarray) -> int:
     return int(differ[0]) if len(differ) else least
 
 
-# Positions of some tokens of a pass; the tokens visible to any of them; and a mask [tokens,
-# visible] with minus infinity for invisible ones.
-Block = tuple[slice, torch.Tensor, torch.Tensor]
-_blocks: ContextVar[Sequence[Block]] = ContextVar("blocks")
-
-
-def blocks(sees: np.ndarray, dtype: torch.dtype) -> list[Block]:
-    """Split a pass in which token i sees the tokens of `sees[i]`."""
-    result: list[Block] = []
-    for first in range(0, len(sees), BLOCK):
-        rows = sees[first : first + BLOCK]
-        seen = np.flatnonzero(rows.any(0))
-        mask = torch.zeros(len(rows), len(seen), dtype=dtype)
-        mask.masked_fill_(~torch.from_numpy(rows[:, seen]), -torch.inf)
-        result.append((slice(first, first + len(rows)), torch.from_numpy(seen), mask))
-    return result
+# The stretch of a pass, for the attention.
+current: ContextVar[Part] = ContextVar("current")
 
 
 @contextmanager
-def attending(network: Any, pass_blocks: Sequence[Block]) -> Iterator[None]:
-    """Let the network attend by blocks."""
-    token = _blocks.set(pass_blocks)
+def attending(network: Any, keys_only: bool) -> Iterator[None]:
+    """Let the network attend by the blocks of `current`; `keys_only` raises `KeysComplete`."""
     before = network.config._attn_implementation
-    network.set_attn_implementation(NAME)
+    network.set_attn_implementation(KEYS_NAME if keys_only else NAME)
     try:
         yield
     finally:
         network.set_attn_implementation(before)
-        _blocks.reset(token)
 
 
 def _attend(
@@ -139,7 +149,7 @@ def _attend(
     groups = heads // key.shape[1]
     query = (query[0] * (width**-0.5 if scaling is None else scaling)).unflatten(0, (-1, groups))
     out = torch.empty(tokens, heads, value.shape[-1], dtype=query.dtype)
-    for part, seen, mask in _blocks.get():
+    for part, seen, mask in current.get().blocks:
         k, v = key[0].index_select(1, seen), value[0].index_select(1, seen)
         queries = query[:, :, part]
         # Heads with the same keys are rows of one product.
@@ -150,4 +160,12 @@ def _attend(
     return out[None], None
 
 
+def _attend_for_keys(module: Any, *states: Any, **options: Any) -> tuple[torch.Tensor, None]:
+    """Attend, but end the pass in the last layer: the cache has the keys that we would see."""
+    if getattr(module, "layer_idx", None) == module.config.num_hidden_layers - 1:
+        raise KeysComplete
+    return _attend(module, *states, **options)
+
+
 AttentionInterface.register(NAME, _attend)
+AttentionInterface.register(KEYS_NAME, _attend_for_keys)
