@@ -36,6 +36,8 @@ from scipy.special import ndtr, stdtrit
 Limits = tuple[float, float]
 # A function of sums [n, strata, columns] that returns n numbers, NaN if undefined.
 Statistic = Callable[[np.ndarray], np.ndarray]
+# By stratum and kind of resampled units, the weights of clusters: float64 [draws, clusters].
+Weights = dict[tuple[str, str], np.ndarray]
 DRAWS = 1000
 LEVEL = 0.95
 # Resamples that differ by less are alike.
@@ -124,6 +126,7 @@ def resample(
     crossed: tuple[str, str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    weights: Weights | None = None,
 ) -> Totals:
     """Sum `columns` by `part`, as observed and in `draws` resamples of clusters within strata.
 
@@ -135,20 +138,23 @@ def resample(
         parts: names of all parts; one without rows has sums of 0. Default: the parts of the rows.
         crossed: the columns of the stratum and the cluster of a second sampled unit, which is
             crossed with `cluster`.
+        weights: the weights of the last resamples of each stratum, which calls with the same
+            `draws` and `seed` share. This function replaces weights of other numbers of clusters.
     """
-    part = part or stratum
+    part, weights = part or stratum, {} if weights is None else weights
     names = list(parts or sorted(rows[part].unique()))
     clusters = _add_up(rows, [stratum, cluster], part, names, columns)
     observed = np.zeros((1, len(names), len(columns)))
     np.add.at(observed[0], clusters.part, clusters.sums)
-    totals = Totals(names, columns, observed, _resample(clusters, draws, seed, ""), clusters)
+    resampled = _resample(clusters, draws, seed, "", weights)
+    totals = Totals(names, columns, observed, resampled, clusters)
     if not crossed:
         return totals
     second = _add_up(rows, list(crossed), part, names, columns)
     pairs = _add_up(rows, [stratum, cluster, crossed[1]], part, names, columns)
     return totals._replace(
-        second=_resample(second, draws, seed, "second"),
-        pairs=_resample(pairs, draws, seed, "pairs"),
+        second=_resample(second, draws, seed, "second", weights),
+        pairs=_resample(pairs, draws, seed, "pairs", weights),
     )
 
 
@@ -171,19 +177,16 @@ def _add_up(
     )
 
 
-def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarray:
+def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weights) -> np.ndarray:
     """Resample the clusters of each stratum: [draws, parts, columns]."""
     resamples = np.zeros((draws, len(clusters.parts), clusters.sums.shape[1]))
     for k, name in enumerate(clusters.strata):
         first, last = np.searchsorted(clusters.stratum, [k, k + 1])
         n = int(last - first)
-        # With a generator per stratum, an interval does not depend on the other categories.
-        rng = np.random.default_rng([seed, *str(name).encode(), *kind.encode()])
-        # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao
-        # and Wu, 1988).
-        weights = np.full((draws, n), np.nan)
-        if n > 1:
-            weights = rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
+        key = (str(name), kind)
+        if key not in shared or shared[key].shape[1] != n:
+            shared[key] = _draw(*key, n, draws, seed)
+        weights = shared[key]
         own = slice(*np.searchsorted(clusters.cluster, [first, last]))
         parts, places = np.unique(clusters.part[own], return_inverse=True)
         sums = np.zeros((n, len(parts), clusters.sums.shape[1]))
@@ -192,6 +195,17 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str) -> np.ndarra
         part, column = np.nonzero(sums.any(0) | (n == 1))
         resamples[:, parts[part], column] += weights @ sums[:, part, column]
     return resamples
+
+
+def _draw(stratum: str, kind: str, n: int, draws: int, seed: int) -> np.ndarray:
+    """Draw the weights of the n clusters of a stratum in each resample: [draws, n]."""
+    if n == 1:
+        return np.full((draws, n), np.nan)
+    # With a generator per stratum, an interval does not depend on the other categories.
+    rng = np.random.default_rng([seed, *stratum.encode(), *kind.encode()])
+    # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao and
+    # Wu, 1988).
+    return rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
 
 
 def estimate(

@@ -11,8 +11,8 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from bench.metrics.bootstrap import (
     Limits,
     Statistic,
     Totals,
+    Weights,
     estimate,
     replicate,
     resample,
@@ -42,6 +43,8 @@ COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kend
 LEAST_POINTS = 3
 # Scores that are equal to this many decimals are the same number computed in two ways.
 NOISE_DIGITS = 9
+# The sums of a unit, and whether it has no value.
+NUMBERS = ["top", "bottom", "missing"]
 # Joins the names of a part that several columns name.
 SEPARATOR = "\x1f"
 
@@ -96,12 +99,12 @@ def share(
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     limits = limits or _limits(units)
-    rows = []
+    weights, rows = Weights(), []
     for keys, index in table.groups(groups):
         part = units.loc[index]
-        totals = _resampled(part, ["top", "bottom"])
+        totals = _resampled(part, ["top", "bottom"], weights)
         value = estimate(totals, _mean_ratio(totals, [1]), limits, "bottom")
-        reason = _without_value(part, column)
+        reason = _without_value(int(part.missing.sum()), len(part), column)
         if math.isnan(value.value):
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
@@ -170,40 +173,63 @@ def compare(
     units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     units["side"] = table.rows[between]
     length = float(np.ptp(limits or _limits(units) or (math.nan, math.nan)))
-    rows = []
+    weights, rows = Weights(), []
     for values, index in table.groups(groups):
-        part = units.loc[index]
-        for first, second in combinations(part.side.unique(), 2):
-            tested, n, reason = _compare_pair(part, first, second, column, length)
-            note = join_notes(tested.note, reason)
-            rows.append((*values, first, second, *tested[:5], n, tested.units, note))
+        by_side = units.loc[index].groupby("side", sort=False, observed=True)
+        labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
+        numbers = [own[NUMBERS].astype(float) for own in sides]
+        for k, side in enumerate(sides, start=1):
+            tests = _compare_with(side, numbers[k:], length, weights)
+            for second, (tested, n, missing) in zip(labels[k:], tests, strict=True):
+                note = join_notes(tested.note, _without_value(missing, n, column))
+                rows.append((*values, labels[k - 1], second, *tested[:5], n, tested.units, note))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return _with_holm(pd.DataFrame(rows, columns=columns))
 
 
-def _compare_pair(
-    units: pd.DataFrame, first: object, second: object, column: str, length: float
-) -> tuple[Comparison, int, str]:
-    """Compare two sides on their common items: the test, the number of items, and a note."""
-    sides = [units[units.side == name].set_index("item") for name in (first, second)]
-    second_sums = sides[1][["top", "bottom", "missing"]].add_suffix("_second")
-    both = sides[0].join(second_sums, how="inner")
-    if both.empty:
-        return Comparison(note="no item in common"), 0, ""
-    # A unit without a value of one of the two does not count for the other.
-    both["missing"] |= both.missing_second
-    sums = ["top", "bottom", "top_second", "bottom_second"]
-    both.loc[both.missing, sums] = 0.0
-    totals = _resampled(both, sums)
-    ratio = _mean_ratio(totals, [1, 3])
+def _compare_with(
+    first: pd.DataFrame, others: Sequence[pd.DataFrame], length: float, weights: Weights
+) -> list[tuple[Comparison, int, int]]:
+    """Compare a side with others on the items that both have.
+
+    We resample the others that have the same of these items at once.
+
+    Returns:
+        For each of the others: the test, the number of items, and how many of these have no value.
+    """
+    masks = [first.index.isin(other.index) for other in others]
+    results = [(Comparison(note="no item in common"), 0, 0)] * len(others)
+    for mask in {mask.tobytes(): mask for mask in masks if mask.any()}.values():
+        same = [k for k, own in enumerate(masks) if np.array_equal(own, mask)]
+        both, missing, sums = first[mask], [], []
+        own = both[NUMBERS].to_numpy(float)
+        for k in same:
+            other = others[k].loc[both.index].to_numpy()
+            # A unit without a value of one of the two does not count for the other.
+            missing.append((own[:, 2] > 0) | (other[:, 2] > 0))
+            pair = np.hstack([own[:, :2], other[:, :2]])
+            sums.append(np.where(missing[-1][:, None], 0.0, pair))
+        columns = [f"{column} {k}" for k in range(2 * len(same)) for column in ("top", "bottom")]
+        values = pd.DataFrame(np.hstack(sums), both.index, columns)
+        units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
+        totals = _resampled(units, columns, weights)
+        for place, k in enumerate(same):
+            tested = _test(totals, 4 * place, length)
+            results[k] = (tested, len(both), int(missing[place].sum()))
+    return results
+
+
+def _test(totals: Totals, at: int, length: float) -> Comparison:
+    """Test the difference of the ratios of two pairs of sums, the first of which is at `at`."""
+    ratio = _mean_ratio(totals, [at + 1, at + 3])
 
     def less(sums: np.ndarray) -> np.ndarray:
-        return ratio(sums[..., :2]) - ratio(sums[..., 2:])
+        return ratio(sums[..., at : at + 2]) - ratio(sums[..., at + 2 : at + 4])
 
     # The smaller sample counts.
-    rests_on = min(sample(totals, less, size) for size in ("bottom", "bottom_second"))
-    tested = compare_resamples(replicate(totals, less), rests_on, length)
-    return tested, len(both), _without_value(both, column)
+    sizes = totals.columns[at + 1], totals.columns[at + 3]
+    rests_on = min(sample(totals, less, size) for size in sizes)
+    return compare_resamples(replicate(totals, less), rests_on, length)
 
 
 def trend(
@@ -396,11 +422,13 @@ def _limits(units: pd.DataFrame) -> Limits | None:
     return (0, 1) if ((units.top >= 0) & (units.top <= units.bottom)).all() else None
 
 
-def _resampled(units: pd.DataFrame, sums: list[str]) -> Totals:
+def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals:
     """Sum columns by part, as observed and resampled."""
     has_crossed = "crossed" in units and bool(units.crossed.notna().all())
     crossed = ("within", "crossed") if has_crossed else None
-    return resample(units, "stratum", "cluster", sums, part="part", crossed=crossed)
+    return resample(
+        units, "stratum", "cluster", sums, part="part", crossed=crossed, weights=weights
+    )
 
 
 def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
@@ -409,18 +437,17 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
     kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
     if not len(kept):
         return lambda sums: np.full(len(sums), np.nan)
-    names = pd.DataFrame([str(totals.strata[k]).split(SEPARATOR) for k in kept])
+    names = [tuple(str(totals.strata[k]).split(SEPARATOR)) for k in kept]
     # The mean of each level of names: with 2 categories of 3 tasks, a part weighs 1/2 * 1/3.
-    weights = np.full(len(kept), 1 / names[0].nunique())
-    for level in range(1, names.shape[1]):
-        weights /= names.groupby([*range(level)])[level].transform("nunique")
-    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ np.asarray(weights)
+    levels = range(len(names[0]))
+    children = Counter(node[:-1] for node in {name[: k + 1] for name in names for k in levels})
+    weights = np.array([1 / math.prod(children[name[:k]] for k in levels) for name in names])
+    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ weights
 
 
-def _without_value(units: pd.DataFrame, column: str) -> str:
-    """Say how many rows do not count because they have no value."""
-    n = int(units.missing.sum())
-    return f"{n} of {len(units)} rows have no `{column}` and are left out" if n else ""
+def _without_value(missing: int, n: int, column: str) -> str:
+    """Say how many of `n` rows do not count because they have no value."""
+    return f"{missing} of {n} rows have no `{column}` and are left out" if missing else ""
 
 
 def _with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:

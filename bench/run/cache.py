@@ -1,4 +1,4 @@
-"""Keep the score tables of a run beside its records, so that each is computed once.
+"""Keep the score tables and outcomes of a run beside its records, so that each is computed once.
 
 A table is a file `cache/OPTIONS-KEY-SHA256.parquet` in the folder of the run. KEY is a hash of the
 run's files and of the code, so that a table of other answers or of another version is never read.

@@ -44,7 +44,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
             raise BadInput(conflict)
     parts = []
     for run, name in zip(all_runs, labels(all_runs), strict=True):
-        parts.append(_with_run(run.scoring(preset).outcomes(), run, name))
+        parts.append(_with_run(run.outcomes(preset), run, name))
     return pd.concat(parts, ignore_index=True)
 
 

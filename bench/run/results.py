@@ -210,6 +210,13 @@ class Run:
         rows = self.replies if rows is None else rows
         return get(self.benchmark).scoring(rows, self.items, self._preset(preset), common)
 
+    def outcomes(self, preset: str | None = None) -> pd.DataFrame:
+        """List the scored units of all answers; see `bench.outcomes`."""
+        preset, own_code = self._preset(preset), get(self.benchmark).metadata.folder
+        return kept(
+            self.folder, ["outcomes", preset], own_code, lambda: self.scoring(preset).outcomes()
+        )
+
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
         if preset not in PRESETS:

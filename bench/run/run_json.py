@@ -194,6 +194,7 @@ def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] 
     return next(iter(differences(old, new).values()), "")
 
 
+@cache
 def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
     own = {"bias-workbench": __version__, "python": platform.python_version()}

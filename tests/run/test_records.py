@@ -156,10 +156,12 @@ def test_a_kept_table_of_all_or_of_some_answers_equals_a_computed_one(monkeypatc
     done = ask()
     some = pd.MultiIndex.from_frame(done.records[records.KEYS].iloc[::2])
     table, of_some = done.scores(preset), done.scores(preset, answers=some)
-    assert len(kept()) == 2
+    units = done.outcomes(preset)
+    assert len(kept()) == 3
     monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
     pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
     pd.testing.assert_frame_equal(done.scores(preset, answers=some), of_some)
+    pd.testing.assert_frame_equal(done.outcomes(preset), units)
 
 
 def test_a_table_that_is_damaged_or_of_other_code_is_computed_again(monkeypatch):
