@@ -203,8 +203,12 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
     """Return the languages and categories of a manifest, in its form as TOML."""
-    tables = manifest.model_dump(include={"categories"}, exclude_defaults=True)
-    return {"language": ", ".join(manifest.languages), **tables} if manifest.languages else tables
+    categories = {
+        name: {**category.__pydantic_extra__, **category.model_dump(exclude_defaults=True)}
+        for name, category in manifest.categories.items()
+    }
+    tables = {"language": ", ".join(manifest.languages), "categories": categories}
+    return {key: value for key, value in tables.items() if value}
 
 
 def own_prompts(folder: Path) -> Path | None:
