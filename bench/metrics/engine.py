@@ -223,11 +223,16 @@ class Scoring:
         return list(self.rows.category.unique())
 
     @cached_property
+    def cells(self) -> np.ndarray:
+        """The place of each row among all pairs of a category and a task."""
+        return places_of(self.rows)[0]
+
+    @cached_property
     def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
-        places, categories, tasks = places_of(self.rows)
-        rows = self.rows.assign(place=places if self.by_task else places // len(tasks))
-        parts = range(len(categories) * (len(tasks) if self.by_task else 1))
+        n = len(self.observed.tasks)
+        rows = self.rows.assign(place=self.cells if self.by_task else self.cells // n)
+        parts = range(len(self.categories) * (n if self.by_task else 1))
         columns, crossed = list(self.columns), self.crossed
         return resample(
             rows, "stratum", "cluster", columns, part="place", parts=parts, crossed=crossed
@@ -356,14 +361,14 @@ def own_scores(
     numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
     rows = outcomes.copy()
     rows[numbers] = rows[numbers].fillna(0.0)
-    columns, ready = list(numbers), []
+    columns, ready, sums = list(numbers), [], Sums.of_rows(rows, numbers)
     for metric in metrics:
         if metric.task not in (ALL, *tasks):
             unknown = expected(metric.task, [ALL, *tasks], "task")
             raise BadInput(f"metric {metric.name}: {unknown}")
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                metric.values(Sums.of_rows(rows, numbers))
+                metric.values(sums)
         except BadInput as error:
             raise BadInput(f"metric {metric.name}: {error}") from None
         if metric.top:

@@ -34,7 +34,7 @@ from bench.benchmarks.mcbe.instances import (
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
 from bench.metrics.bootstrap import Sample
-from bench.metrics.engine import Metric, Scoring, places_of, with_mean
+from bench.metrics.engine import Metric, Scoring, with_mean
 from bench.metrics.table import (
     ALL,
     LETTERS_ALONE,
@@ -117,11 +117,11 @@ class McbeScoring(Scoring):
             words = (name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
             self.measures["ss"] += sorted(words)
         self.metrics = list(self._metrics())
-        cells, shape = places_of(self.rows)[0], self.observed.values.shape
-        asked = np.isin(np.arange(shape[0] * shape[1]), cells).reshape(shape[:2])
+        shape = self.observed.values.shape
+        asked = np.isin(np.arange(shape[0] * shape[1]), self.cells).reshape(shape[:2])
         self.asked = np.vstack([asked, asked.any(0)])
         index = pd.MultiIndex.from_product([self.repeats, range(asked.size)])
-        by_repeat = self.rows[columns].groupby([self.rows["repeat"], cells]).sum()
+        by_repeat = self.rows[columns].groupby([self.rows["repeat"], self.cells]).sum()
         repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(-1, *shape)
         self.by_repeat = np.concatenate([self.observed.values[None], repeats])
         self.resamples = self.totals.resamples.reshape(-1, *shape)
@@ -225,8 +225,7 @@ class McbeScoring(Scoring):
     @cached_property
     def instances(self) -> np.ndarray:
         """The instances with a number: [categories, tasks, columns]."""
-        places = places_of(self.rows)[0]
-        known = self.rows[self.columns].gt(0).groupby([places, self.rows.item_id]).any()
+        known = self.rows[self.columns].gt(0).groupby([self.cells, self.rows.item_id]).any()
         counts = known.groupby(level=0).sum().reindex(range(len(self.totals.strata)), fill_value=0)
         return counts.to_numpy().reshape(self.observed.values.shape)
 
