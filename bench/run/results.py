@@ -7,7 +7,7 @@ For example:
 """
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -192,8 +192,7 @@ class Run:
             table = self.scoring(preset, common, own).table()
             return self._completed(with_notes(table, own, preset, self.metadata))
 
-        own_code = get(self.benchmark).metadata.folder
-        table = kept(self.folder, [preset, list(common), chosen], own_code, compute)
+        table = self._kept([preset, list(common), chosen], compute)
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()
@@ -212,10 +211,11 @@ class Run:
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
-        preset, own_code = self._preset(preset), get(self.benchmark).metadata.folder
-        return kept(
-            self.folder, ["outcomes", preset], own_code, lambda: self.scoring(preset).outcomes()
-        )
+        preset = self._preset(preset)
+        return self._kept(["outcomes", preset], lambda: self.scoring(preset).outcomes())
+
+    def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        return kept(self.folder, options, get(self.benchmark).metadata.folder, compute)
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
