@@ -20,11 +20,11 @@ from bench.core.errors import BadInput, expected, explained
 from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
+PRESETS: tuple[str, ...] = get_args(Preset)
 KEY_EXPECTED = (
     "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
     "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
 )
-PRESETS: tuple[str, ...] = get_args(Preset)
 
 
 def option(
