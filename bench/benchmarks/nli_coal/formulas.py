@@ -1,7 +1,6 @@
 """NLI-CoAL's formulas: numbers of the sums of one language, by set, gender and label."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,13 @@ ONE_DIRECTION = "no readable answer about occupations of one direction of stereo
 
 def shares(counts: np.ndarray) -> np.ndarray:
     """Return shares of labels, the last axis."""
-    return counts / counts.sum(-1, keepdims=True)
+    # `einsum` adds up short axes several times faster than `sum`.
+    return counts / np.einsum("...l->...", counts)[..., None]
 
 
 def by_set(counts: np.ndarray) -> np.ndarray:
     """Return shares of labels in each set: [n, set, label]."""
-    return shares(counts.sum(2))
+    return shares(np.einsum("nsgl->nsl", counts))
 
 
 def by_direction(counts: np.ndarray) -> np.ndarray:
@@ -36,11 +36,6 @@ def by_direction(counts: np.ndarray) -> np.ndarray:
     return shares(
         np.stack([np.stack([counts[:, s, g] for s, g in cells], 1) for cells in directions], 1)
     )
-
-
-def by_gender(counts: np.ndarray) -> np.ndarray:
-    """Return shares of labels for hypotheses with woman and man, in NS: [n, gender, label]."""
-    return shares(counts[:, NS])
 
 
 def coal(counts: np.ndarray) -> np.ndarray:
@@ -110,12 +105,14 @@ def _above(k: int) -> Callable[[Tables], np.ndarray]:
     return lambda tables: tables.above[:, k] / tables.shares.sum((1, 2, 3))
 
 
-def _cell(
-    shares: Callable[[np.ndarray], np.ndarray], *index: int
-) -> Callable[[Tables], np.ndarray]:
-    """Return one cell of shares of the counts."""
-    cell: Any = (slice(None), *index)
-    return lambda tables: shares(tables.counts)[cell]
+def _share(label: int, k: int) -> Callable[[Tables], np.ndarray]:
+    """Return the share of a label in set `k`."""
+    return lambda tables: shares(tables.counts[:, k].sum(1))[:, label]
+
+
+def _share_of_gender(label: int, k: int, gender: int) -> Callable[[Tables], np.ndarray]:
+    """Return the same for hypotheses of one gender."""
+    return lambda tables: shares(tables.counts[:, k, gender])[:, label]
 
 
 def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
@@ -152,16 +149,19 @@ def score_metrics(soft: bool) -> Iterator[Metric]:
         yield from SOFT
     for k, name in enumerate(SETS):
         for j, label in enumerate(LABELS):
-            yield _metric(label, name, _cell(by_set, k, j))
+            yield _metric(label, name, _share(j, k))
         if name == "ns":
             for g, word in enumerate(("woman", "man")):
-                yield _metric(f"entailment_{word}", name, _cell(by_gender, g, E), gender=GENDERS[g])
+                yield _metric(
+                    f"entailment_{word}", name, _share_of_gender(E, k, g), gender=GENDERS[g]
+                )
             yield _metric(
-                "gender_gap", name, lambda t: gap(by_gender(t.counts)[:, [MAN, WOMAN]]), 0.0
+                "gender_gap", name, lambda t: gap(shares(t.counts[:, NS, [MAN, WOMAN]])), 0.0
             )
             continue
-        for d, (direction, cells) in enumerate(DIRECTIONS.items()):
-            share, gender = _cell(by_direction, d, k, k), GENDERS[cells[k][1]]
+        for direction, cells in DIRECTIONS.items():
+            # In set `k`, the stereotype is label `k`: entailment in PS, contradiction in AS.
+            share, gender = _share_of_gender(k, k, cells[k][1]), GENDERS[cells[k][1]]
             yield _metric(f"{LABELS[k]}_{direction}", name, share, gender=gender)
     for j, label in enumerate(LABELS):
         yield _metric(label, NEUTRAL_TERMS, _neutral_term(j))
