@@ -107,7 +107,7 @@ def _above(k: int) -> Callable[[Tables], np.ndarray]:
 
 def _share(label: int, k: int) -> Callable[[Tables], np.ndarray]:
     """Return the share of a label in set `k`."""
-    return lambda tables: shares(tables.counts[:, k].sum(1))[:, label]
+    return lambda tables: shares(np.einsum("ngl->nl", tables.counts[:, k]))[:, label]
 
 
 def _share_of_gender(label: int, k: int, gender: int) -> Callable[[Tables], np.ndarray]:
