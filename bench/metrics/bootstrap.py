@@ -26,7 +26,7 @@ of single answers three times).
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -143,15 +143,16 @@ def resample(
     """
     part, weights = part or stratum, {} if weights is None else weights
     names = list(parts or sorted(rows[part].unique()))
-    clusters = _add_up(rows, [stratum, cluster], part, names, columns)
+    values = rows[columns].to_numpy(np.float64)
+    clusters = _add_up(rows, [stratum, cluster], part, names, values)
     observed = np.zeros((1, len(names), len(columns)))
     np.add.at(observed[0], clusters.part, clusters.sums)
     resampled = _resample(clusters, draws, seed, "", weights)
     totals = Totals(names, columns, observed, resampled, clusters)
     if not crossed:
         return totals
-    second = _add_up(rows, list(crossed), part, names, columns)
-    pairs = _add_up(rows, [stratum, cluster, crossed[1]], part, names, columns)
+    second = _add_up(rows, list(crossed), part, names, values)
+    pairs = _add_up(rows, [stratum, cluster, crossed[1]], part, names, values)
     return totals._replace(
         second=_resample(second, draws, seed, "second", weights),
         pairs=_resample(pairs, draws, seed, "pairs", weights),
@@ -159,21 +160,25 @@ def resample(
 
 
 def _add_up(
-    rows: pd.DataFrame, units: list[str], part: str, parts: list[object], columns: list[str]
+    rows: pd.DataFrame, units: list[str], part: str, parts: list[object], values: np.ndarray
 ) -> Clusters:
-    """Add up columns by stratum (the first of `units`), cluster (the others) and part."""
-    sums = rows.groupby([*units, part], sort=True, observed=True)[columns].sum()
-    index = cast(pd.MultiIndex, sums.index)
-    *keys, part_codes = index.codes
-    # The sums are sorted: a cluster begins where its stratum or unit differs from the one before.
-    begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(sums)]
+    """Add up values [rows, columns] by stratum (the first unit), cluster (the others) and part."""
+    factors = [pd.factorize(rows[name], sort=True) for name in (*units, part)]
+    sizes = [len(names) for _, names in factors]
+    places = np.ravel_multi_index([codes for codes, _ in factors], sizes)
+    cells, cell_of_row = np.unique(places, return_inverse=True)
+    sums = np.zeros((len(cells), values.shape[1]))
+    np.add.at(sums, cell_of_row, values)
+    *keys, part_codes = np.unravel_index(cells, sizes)
+    # The cells are sorted: a cluster begins where its stratum or unit differs from the one before.
+    begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(cells)]
     return Clusters(
-        list(index.levels[0]),
+        list(factors[0][1]),
         parts,
         keys[0][begins],
         np.cumsum(begins) - 1,
-        pd.Index(parts).get_indexer(index.levels[-1])[part_codes],
-        sums.to_numpy(np.float64),
+        pd.Index(parts).get_indexer(factors[-1][1])[part_codes],
+        sums,
     )
 
 

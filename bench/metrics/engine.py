@@ -56,10 +56,9 @@ class Sums:
     def of_rows(cls, rows: pd.DataFrame, columns: Sequence[str]) -> Self:
         """Add up columns by category, in the order of the rows, and task."""
         places, categories, tasks = places_of(rows)
-        by_place = rows[list(columns)].groupby(places).sum()
-        sums = by_place.reindex(range(len(categories) * len(tasks)), fill_value=0.0)
-        shape = (len(categories), len(tasks), len(columns))
-        return cls(columns, tasks, sums.to_numpy(np.float64).reshape(shape))
+        sums = np.zeros((len(categories) * len(tasks), len(columns)))
+        np.add.at(sums, places, rows[list(columns)].to_numpy(np.float64))
+        return cls(columns, tasks, sums.reshape(len(categories), len(tasks), len(columns)))
 
     def of_tasks(self, tasks: Collection[str]) -> Self:
         """Return the sums of some tasks; of all, if none is given."""
