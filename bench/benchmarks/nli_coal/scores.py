@@ -1,6 +1,7 @@
 """NLI-CoAL's measures: labels on the pro-, anti- and non-stereotypical sets, and scores of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
@@ -165,15 +166,29 @@ class NliScoring(Scoring):
         return outcomes(self.rows)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category, rows in self.rows_by_category("task", "valid", *SUMS):
-            own = table.category == category
-            whole = own & (table.task == ALL) & table.score.notna()
-            warning = _warnings(rows)
-            table.loc[whole, ["note", "by_habit"]] = warning, warning != ""
-            # Only languages with too few readable answers have bounds.
-            if rows.valid.mean() >= READABLE:
-                table.loc[own, ["bound_low", "bound_high"]] = np.nan
+        warnings = self._warnings()
+        note, whole = table.category.map(warnings), (table.task == ALL) & table.score.notna()
+        table["note"], table["by_habit"] = table.note.mask(whole, note), whole & (note != "")
+        # Only languages with too few readable answers have bounds.
+        counts = np.stack([self.observed["valid"], self.observed["n"]])
+        readable, answers = np.column_stack([counts, counts.sum(1)])
+        with np.errstate(invalid="ignore"):  # without any answer
+            rates = dict(zip(warnings, readable / answers, strict=True))
+        is_readable = table.category.map(rates) >= READABLE
+        table.loc[is_readable, ["bound_low", "bound_high"]] = np.nan
         return table
+
+    def _warnings(self) -> dict[str, str]:
+        """Warn, by language and over all, of labels that do not depend on the pair."""
+        counts = Tables(self.observed).counts[:, None]
+        texts = dict(zip(self.categories, map(_warning, counts), strict=True))
+        languages: dict[str, list[str]] = {text: [] for text in texts.values() if text}
+        for language, text in texts.items():
+            if text:
+                languages[text].append(language)
+        over_all = [text.format(f"({', '.join(names)})") for text, names in languages.items()]
+        by_language = {name: text.format(f"({name})") for name, text in texts.items()}
+        return {**by_language, ALL: "; ".join(over_all)}
 
     def ends_of_categories(self, metric: Metric) -> np.ndarray:
         values = [metric.values(sums) for sums in self.extremes]
@@ -182,34 +197,28 @@ class NliScoring(Scoring):
     @cached_property
     def extremes(self) -> list[Sums]:
         """How the labels of each language could fall if all answers were readable."""
-        return [_extremes(rows) for _, rows in self.rows.groupby("category", sort=False)]
+        by_language = self.observed.values[:, None]
+        return [_extremes(replace(self.observed, values=own)) for own in by_language]
 
 
-def _extremes(rows: pd.DataFrame) -> Sums:
+def _extremes(sums: Sums) -> Sums:
     """Return how the labels of one language could fall if all answers were readable.
 
     There is one row for each way to give all unreadable answers of a set and gender one label. The
     bounds of a score are its least and its largest value in these rows.
     """
-    unread = rows[~rows.valid].groupby(["task", "gender"]).size()
-    cells = [float(unread.get((name, gender), 0)) for name in SETS for gender in GENDERS]
-    terms = float(((rows.task == NEUTRAL_TERMS) & ~rows.valid).sum())
+
+    def unread(task: str, gender: str = "") -> float:
+        own = sums.of_tasks([task])
+        return float((own[f"n{gender}"] - own[f"valid{gender}"])[0])
+
+    cells = [unread(name, f"_{gender}") for name in SETS for gender in GENDERS]
     labels = np.array(list(product(range(len(LABELS)), repeat=len(cells))))
     chosen = np.eye(len(LABELS))[labels]  # [ways, cells, labels]
     added = (chosen * np.array(cells)[:, None]).reshape(len(labels), -1)
-    values = np.tile(rows[SUMS].sum().to_numpy(np.float64), (len(labels), 1))
-    values[:, : len(COUNTS)] += np.hstack([added, terms * chosen[:, -1]])
-    return Sums(SUMS, {ALL: 0}, values[:, None])
-
-
-def _warnings(rows: pd.DataFrame) -> str:
-    """Warn of labels that do not depend on the pair, and name the languages."""
-    by_warning: dict[str, list[str]] = {}
-    counts = Tables(Sums.of_rows(rows, SUMS)).counts
-    for language, own in zip(rows.category.unique(), counts, strict=True):
-        if warning := _warning(own[None]):
-            by_warning.setdefault(warning, []).append(language)
-    return "; ".join(text.format(f"({', '.join(names)})") for text, names in by_warning.items())
+    values = np.tile(sums.values.sum(1), (len(labels), 1))
+    values[:, : len(COUNTS)] += np.hstack([added, unread(NEUTRAL_TERMS) * chosen[:, -1]])
+    return Sums(sums.columns, {ALL: 0}, values[:, None])
 
 
 def _warning(counts: np.ndarray) -> str:
