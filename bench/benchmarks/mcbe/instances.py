@@ -6,8 +6,10 @@ of readable answers over the number of all answers. An instance without a value 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,30 +61,30 @@ def decay(variance: Any, rate: float) -> Any:
 def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     """Compute the terms of each instance, task and repeat."""
     cells = records.groupby(["category", "task"], sort=False).ngroup()
-    rows = records.assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
-    rows["unit"] = rows.groupby(KEYS, sort=False).ngroup()
+    names = [*KEYS, "request", "response", "error", "logprobs"]
+    rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
+    rows["unit"] = rows.groupby(["cell", "item_id", "repeat"], sort=False).ngroup()
     rows["reply"] = rows.response.where(rows.error == "")
     # Without any reply in a cell, there is no score.
-    came = rows.reply.notna().groupby(rows.cell).any()
-    units = rows.drop_duplicates("unit").set_index("unit")[[*KEYS, "cell"]]
+    rows["came"] = rows.reply.notna().groupby(rows.cell).transform("any")
+    units = rows[[*KEYS, "came", "unit"]].drop_duplicates("unit").set_index("unit")
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
-    replies_of = rows.set_index(["unit", "request"])[["task", "reply", "logprobs"]].groupby("task")
-    parts, printed = [], []
+    by_request = rows.set_index(["unit", "request"])[["task", "reply", "logprobs"]]
+    columns: dict[str, np.ndarray] = {}
+    printed = []
     for task, own in units.groupby("task", sort=False):
-        replies = replies_of.get_group(task)
-        terms = TERMS[str(task)](instances.loc[own.index], replies, preset)
+        of_units, replies = instances.loc[own.index], by_request[by_request.task == task]
+        terms = TERMS[str(task)](of_units, replies, preset)
         score, known = terms["score"]
-        terms["score"] = score, known * own.cell.map(came)
+        terms["score"] = score, known * own.came
         if preset == "official":
-            result = _officially(str(task), own, instances.loc[own.index], replies, terms)
-            printed.append(result)
-        columns = {
-            f"{name} {part}": value
-            for name, pair in terms.items()
-            for part, value in zip(("top", "bottom"), pair, strict=True)
-        }
-        parts.append(pd.DataFrame(columns, own.index, dtype=float))
-    table = units[KEYS].join(pd.concat(parts).fillna(0.0)).reset_index(drop=True)
+            printed.append(_officially(str(task), own, of_units, replies, terms))
+        for name, pair in terms.items():
+            for part, value in zip(("top", "bottom"), pair, strict=True):
+                column = columns.setdefault(f"{name} {part}", np.zeros(len(units)))
+                column[own.index] = value
+    numbers = pd.DataFrame(columns).fillna(0.0)
+    table = pd.concat([units[KEYS].reset_index(drop=True), numbers], axis=1)
     return Values(table, pd.concat(printed).sort_index() if printed else None)
 
 
@@ -196,28 +198,27 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
-    pairs, read = official.pairs(items), _read("ss", replies.reply)
-    reverse = pairs.word_second + SEPARATOR + pairs.word
-    letters, others = (
-        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
-        for requests in (pairs.request, reverse)
-    )
-    known, both = letters != "", (letters != "") & (others != "")
-    sums = pairs.assign(known=known, both=both, same=both & (letters == others))
-    sums = sums.groupby("unit")[["known", "both", "same"]].sum()
-    chosen = pairs.word.where(letters == LETTERS[0], pairs.word_second)[known]
-    votes = chosen.groupby([pairs.unit[known], chosen]).size()
-    is_complete = sums.known == n * (n - 1)
+    letters, counts = _read("ss", replies.reply).to_dict(), []
+    for unit, words in items.words.items():
+        pairs = permutations(words, 2)
+        given = {(a, b): letters.get((unit, a + SEPARATOR + b), "") for a, b in pairs}
+        votes = Counter(pair[LETTERS.index(letter)] for pair, letter in given.items() if letter)
+        squares = sum(number**2 for number in votes.values())
+        both = [(letter, given[b, a]) for (a, b), letter in given.items() if letter and given[b, a]]
+        same = sum(letter == other for letter, other in both)
+        counts.append((votes.total(), len(both), same, squares))
+    known, both_orders, same_letter, squares = np.reshape(counts, (-1, 4)).T
+    is_complete = known == n * (n - 1)
     # The mean of the votes for n groups is n - 1.
-    variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
-    scores = decay(variance, rate).where(is_complete, 0.0)
+    scores = decay(squares / n - (n - 1) ** 2, rate).where(is_complete, 0.0)
     # Lower bound: a respondent that always picks the group listed first has the largest variance.
     terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
-    terms["valid"] = sums.known, n * (n - 1)
-    terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders
+    terms["valid"] = known, n * (n - 1)
+    terms["position_bias"] = same_letter / 2, both_orders / 2  # a pair is there in both orders
     names = _words(items)
     for name in names.unique():
-        terms[name] = scores.where(names == name, 0.0), is_complete & (names == name)
+        own = is_complete & (names == name)
+        terms[name] = scores.where(own, 0.0), own
     return terms
 
 
@@ -259,8 +260,8 @@ TERMS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Terms]] = {
 def _read(task: str, replies: pd.Series) -> pd.Series:
     """Read replies, by unit and request, equal ones once; "" if nothing can be read."""
     read = cache(lambda request, reply: parse(task, request, reply, None))
-    requests = replies.index.get_level_values(1)
-    return pd.Series(list(map(read, requests, replies.fillna(""))), replies.index, dtype=object)
+    requests, texts = replies.index.get_level_values(1).tolist(), replies.fillna("").tolist()
+    return pd.Series(list(map(read, requests, texts)), replies.index, dtype=object)
 
 
 def _numbers(task: str, replies: pd.Series) -> pd.Series:
