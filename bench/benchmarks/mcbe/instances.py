@@ -35,8 +35,8 @@ MEASURES = {
     "bs": ("severity_shift",),
 }
 KEYS = ["category", "task", "item_id", "repeat"]
-# By measure, the top and the bottom of each unit.
-Terms = dict[str, tuple[pd.Series, pd.Series | float]]
+# By measure, the top and the bottom of each unit: a series, an array, or one number.
+Terms = dict[str, tuple[Any, Any]]
 
 
 class Values(NamedTuple):
@@ -94,7 +94,7 @@ def _officially(
     """Replace the scores by the addends of the printed score; return the printed scores."""
     if task == "pc":
         score, known = terms["score"]
-        number, stops = score.where(pd.Series(known) > 0), pd.Series(0, units.index)
+        number, stops = score.where(np.asarray(known) > 0), pd.Series(0, units.index)
     else:
         number, stops = official.numbers(task, items, replies.reply)
     result = official.printed(task, units.assign(number=number, stops=stops))
@@ -207,14 +207,14 @@ def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms
         both = [(letter, given[b, a]) for (a, b), letter in given.items() if letter and given[b, a]]
         same = sum(letter == other for letter, other in both)
         counts.append((votes.total(), len(both), same, squares))
-    known, both_orders, same_letter, squares = np.reshape(counts, (-1, 4)).T
-    is_complete = known == n * (n - 1)
+    sums = pd.DataFrame(counts, items.index, ["known", "both", "same", "squares"])
+    is_complete = sums.known == n * (n - 1)
     # The mean of the votes for n groups is n - 1.
-    scores = decay(squares / n - (n - 1) ** 2, rate).where(is_complete, 0.0)
+    scores = decay(sums.squares / n - (n - 1) ** 2, rate).where(is_complete, 0.0)
     # Lower bound: a respondent that always picks the group listed first has the largest variance.
     terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
-    terms["valid"] = known, n * (n - 1)
-    terms["position_bias"] = same_letter / 2, both_orders / 2  # a pair is there in both orders
+    terms["valid"] = sums.known, n * (n - 1)
+    terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders
     names = _words(items)
     for name in names.unique():
         own = is_complete & (names == name)

@@ -120,10 +120,10 @@ class McbeScoring(Scoring):
         shape = self.observed.values.shape
         asked = np.isin(np.arange(shape[0] * shape[1]), self.cells).reshape(shape[:2])
         self.asked = np.vstack([asked, asked.any(0)])
-        index = pd.MultiIndex.from_product([self.repeats, range(asked.size)])
-        by_repeat = self.rows[columns].groupby([self.rows["repeat"], self.cells]).sum()
-        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(-1, *shape)
-        self.by_repeat = np.concatenate([self.observed.values[None], repeats])
+        by_repeat = np.zeros((len(self.repeats), asked.size, len(columns)))
+        repeat = np.searchsorted(self.repeats, self.rows["repeat"])
+        np.add.at(by_repeat, (repeat, self.cells), self.rows[columns].to_numpy())
+        self.by_repeat = np.concatenate([self.observed.values[None], by_repeat.reshape(-1, *shape)])
         self.resamples = self.totals.resamples.reshape(-1, *shape)
 
     def _metrics(self) -> Iterator[Metric]:
@@ -225,9 +225,9 @@ class McbeScoring(Scoring):
     @cached_property
     def instances(self) -> np.ndarray:
         """The instances with a number: [categories, tasks, columns]."""
-        known = self.rows[self.columns].gt(0).groupby([self.cells, self.rows.item_id]).any()
-        counts = known.groupby(level=0).sum().reindex(range(len(self.totals.strata)), fill_value=0)
-        return counts.to_numpy().reshape(self.observed.values.shape)
+        clusters, counts = self.totals.clusters, np.zeros(self.totals.observed.shape[1:], int)
+        np.add.at(counts, clusters.part, clusters.sums > 0)
+        return counts.reshape(self.observed.values.shape)
 
     def samples(self, metric: Metric, observed: np.ndarray) -> list[Sample]:
         """Count the instances with a number."""
