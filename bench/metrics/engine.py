@@ -252,35 +252,35 @@ class Scoring:
         rows = [row for metric in self.metrics for row in self.rows_of(metric)]
         places = {name: k for k, name in enumerate([*self.categories, ALL])}
         rows.sort(key=lambda row: places[row.category])
-        return self.annotate(score_table(rows))
+        return score_table(rows)
 
-    def rows_by_category(self, *columns: str) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield some columns of the rows of each category, then of all rows."""
-        rows = self.rows[["category", *columns]]
-        yield from ((str(name), own) for name, own in rows.groupby("category", sort=False))
-        yield ALL, rows
+    def categories_of(self, metric: Metric) -> Sequence[int]:
+        """Return the places of the categories, and of all together, in which a metric has a row."""
+        return range(len(self.categories) + 1)
 
-    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Complete the table with the benchmark's own notes and baselines."""
-        return table
+    def annotate(self, metric: Metric, row: Score) -> Score:
+        """Complete a row with the benchmark's own notes and baselines."""
+        return row
 
     def rows_of(self, metric: Metric) -> Iterator[Score]:
         """Yield the rows of a metric: its score in each category, then over all of them."""
         if not set(self.observed.tasks).issuperset(metric.own_tasks):
             return
-        values, (n, answers, readable) = self.values(metric), self.counts(metric)
-        samples = self.samples(metric, values[0])
         with np.errstate(divide="ignore", invalid="ignore"):
+            values, (n, answers, readable) = self.values(metric), self.counts(metric)
+            samples = self.samples(metric, values[0])
             rates = readable / answers
             bounds = np.full((2, len(rates)), np.nan)
             if metric.unread and (rates < READABLE).any():
                 bounds = np.where(rates < READABLE, self.ends(metric), np.nan)
-        for k, category in enumerate([*self.categories, ALL]):
+        names = [*self.categories, ALL]
+        for k in self.categories_of(metric):
             value = interval(values[:, k], samples[k], metric.limits)
-            note = self.reason(metric, category) if math.isnan(value.value) else ""
-            key, rate, (low, high) = (category, *metric.place), float(rates[k]), bounds[:, k]
+            note = self.reason(metric, names[k]) if math.isnan(value.value) else ""
+            key, rate, (low, high) = (names[k], *metric.place), float(rates[k]), bounds[:, k]
             row = Score(*key, *value, round(n[k]), rate, metric.baseline, self.preset, note)
-            yield row._replace(bound_low=float(low), bound_high=float(high))
+            row = row._replace(bound_low=float(low), bound_high=float(high))
+            yield self.annotate(metric, row)
 
     def values(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores, then the resampled ones: [1 + draws, categories + 1]."""
@@ -306,8 +306,7 @@ class Scoring:
         """Compute the scores [n, categories] of n sets of sums, such as resamples."""
         shape = (len(sums) * len(self.categories), -1, len(self.columns))
         tasks = self.observed.tasks if self.by_task else {ALL: 0}
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = metric.values(Sums(self.columns, tasks, sums.reshape(shape)))
+        scores = metric.values(Sums(self.columns, tasks, sums.reshape(shape)))
         return scores.reshape(len(sums), -1)
 
     def _counted(self, values: np.ndarray) -> np.ndarray:

@@ -1,13 +1,14 @@
 """Values and verdicts of replies, and scores made of them: the default of a benchmark."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from bench.data import by_id
-from bench.metrics.engine import Scoring
+from bench.metrics.engine import Metric, Scoring
+from bench.metrics.table import ALL, Score
 
 if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
@@ -69,9 +70,16 @@ def scoring(
 class VerdictScoring(Scoring):
     """Scores of verdicts, with a mark if all answers to a task are the same."""
 
-    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        for category, own in self.rows_by_category("task", "parsed", "value"):
-            for task, values in own[own.parsed > 0].groupby("task").value:
-                same = (table.category == category) & (table.task == task)
-                table.loc[same, "by_habit"] = len(set(values)) == 1
-        return table
+    @cached_property
+    def values_of(self) -> dict[tuple[str, str], set[str]]:
+        """The values of the parsed replies, by category (or all) and task."""
+        values: dict[tuple[str, str], set[str]] = {}
+        own = self.rows[self.rows.parsed > 0]
+        names = (own[name].tolist() for name in ("category", "task", "value"))
+        for category, task, value in zip(*names, strict=True):
+            for place in ((category, task), (ALL, task)):
+                values.setdefault(place, set()).add(value)
+        return values
+
+    def annotate(self, metric: Metric, row: Score) -> Score:
+        return row._replace(by_habit=len(self.values_of.get((row.category, row.task), ())) == 1)

@@ -291,9 +291,7 @@ class McbeScoring(Scoring):
         is_bounded = metric.name in BOUNDED and self.preset != "official"
         if is_bounded:
             ends, (scored, units) = self.ends(metric), self.complete(metric)
-        for k, row in enumerate(super().rows_of(metric)):
-            if not self.has_row(metric, row.category, int(asked[k].sum())):
-                continue
+        for k, row in zip(self.categories_of(metric), super().rows_of(metric), strict=True):
             # One unreadable answer leaves an instance out.
             if is_bounded and min(row.valid_rate, scored[k] / max(units[k], 1)) < READABLE:
                 row = row._replace(bound_low=float(ends[0, k]), bound_high=float(ends[1, k]))
@@ -308,13 +306,14 @@ class McbeScoring(Scoring):
                 by_habit=bool(2 * (own & alike).sum() >= own.sum()),  # at least half of the tasks
             )
 
-    def has_row(self, metric: Metric, category: str, n: int) -> bool:
-        """Return whether a metric has a row in a category that was asked `n` of its tasks."""
+    def categories_of(self, metric: Metric) -> Sequence[int]:
         if metric.name.startswith("score_by") or metric.name.endswith("_words"):
-            return category == ALL
-        if metric.name == "score_common":
-            return n > 1 or (n > 0 and self.common != COMMON)
-        return n > 0
+            return [len(self.categories)]
+        # With one of the common tasks, `score_common` is the task's own score.
+        least = 2 if metric.name == "score_common" and self.common == COMMON else 1
+        asked = self.asked[:, self.places(metric.own_tasks)].sum(1)
+        places: list[int] = np.flatnonzero(asked >= least).tolist()
+        return places
 
     def complete(self, metric: Metric) -> list[np.ndarray]:
         """Count the instances with a score, and all."""

@@ -1,5 +1,6 @@
 """NLI-CoAL's measures: labels on the pro-, anti- and non-stereotypical sets, and scores of them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -41,6 +42,7 @@ from bench.metrics.table import (
     ALL,
     READABLE,
     Metrics,
+    Score,
     is_preferred,
     read_cards,
     read_primary_metrics,
@@ -165,21 +167,26 @@ class NliScoring(Scoring):
     def outcomes(self) -> pd.DataFrame:
         return outcomes(self.rows)
 
-    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        warnings = self._warnings()
-        note, whole = table.category.map(warnings), (table.task == ALL) & table.score.notna()
-        table["note"], table["by_habit"] = table.note.mask(whole, note), whole & (note != "")
+    def annotate(self, metric: Metric, row: Score) -> Score:
+        if metric.task == ALL and not math.isnan(row.score):
+            note = self.warnings[row.category]
+            row = row._replace(note=note, by_habit=note != "")
         # Only languages with too few readable answers have bounds.
+        if self.rates[row.category] >= READABLE:
+            row = row._replace(bound_low=math.nan, bound_high=math.nan)
+        return row
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """The shares of readable answers, by language and over all."""
         counts = np.stack([self.observed["valid"], self.observed["n"]])
         readable, answers = np.column_stack([counts, counts.sum(1)])
         with np.errstate(invalid="ignore"):  # without any answer
-            rates = dict(zip(warnings, readable / answers, strict=True))
-        is_readable = table.category.map(rates) >= READABLE
-        table.loc[is_readable, ["bound_low", "bound_high"]] = np.nan
-        return table
+            return dict(zip([*self.categories, ALL], readable / answers, strict=True))
 
-    def _warnings(self) -> dict[str, str]:
-        """Warn, by language and over all, of labels that do not depend on the pair."""
+    @cached_property
+    def warnings(self) -> dict[str, str]:
+        """Warnings, by language and over all, of labels that do not depend on the pair."""
         counts = Tables(self.observed).counts[:, None]
         texts = dict(zip(self.categories, map(_warning, counts), strict=True))
         languages: dict[str, list[str]] = {text: [] for text in texts.values() if text}
