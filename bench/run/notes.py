@@ -1,5 +1,6 @@
 """Notes of a score table: skipped items, the judge, and settings outside the preset."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,9 +55,8 @@ def with_notes(
     for entry in metadata["touched"]:
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
-    rows = rows[["task", "error", "cut", "logprobs"]]
     for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
-        for text in _conditions(rows[rows.task == task], task, metadata):
+        for text in _conditions(rows, task, metadata):
             add(ALL, task, text)
         of_requests, of_task = _other_settings(task, preset, metadata)
         for category in dict.fromkeys(key[0] for key in keys if key[1] == task):
@@ -69,20 +69,22 @@ def with_notes(
 def _conditions(rows: pd.DataFrame, task: str, metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the conditions under which the model answered a task."""
     options, own = metadata["asked"], get(metadata["benchmark"]).tasks[task]
-    failures = rows.error[rows.error != ""].value_counts()
-    if len(failures):
-        n, most = failures.sum(), failures.index[0]
-        yield f"{n:,} of {len(rows):,} answers did not come, most often: {most}"
+    is_own = rows.task == task
+    errors = rows.error[is_own].tolist()
+    if failures := Counter(filter(None, errors)):
+        most = failures.most_common(1)[0][0]
+        yield f"{failures.total():,} of {len(errors):,} answers did not come, most often: {most}"
     # `cut` is null for likelihoods, letters and older runs.
-    cut = rows.cut.dropna()
+    cut = rows.cut[is_own].dropna()
     if cut.any():
         yield f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
-    mass = letter_mass(rows, metadata).median()
-    if mass < MIN_LETTER_MASS:
-        yield (
-            f"the letters had a median probability mass of {mass:.2g}: the model would rather "
-            "write something else; ask it with --read text"
-        )
+    if metadata["read"].get(task) == "letters":
+        mass = letter_mass(rows[is_own], metadata).median()
+        if mass < MIN_LETTER_MASS:
+            yield (
+                f"the letters had a median probability mass of {mass:.2g}: the model would rather "
+                "write something else; ask it with --read text"
+            )
     if metadata["wording"]["unbiased_instruction"]:
         yield "the wording asks for an unbiased answer (the paper's Q+IF)"
     if without_chat_template(metadata) and own.request_types_for() != ("nll",):
