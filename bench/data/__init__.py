@@ -231,6 +231,15 @@ def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
     return {item.item_id: item for item in items.astype(object).itertuples(index=False)}
 
 
+def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame":
+    """Put the fields of its item beside each record; the category is the item's."""
+    import pandas as pd
+
+    fields = items.set_index("item_id").loc[records.item_id].reset_index(drop=True)
+    own = records.drop(columns="category").reset_index(drop=True)
+    return pd.concat([own, fields], axis=1)
+
+
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
     """Return at most `limit` of the items, spread evenly from the first to the last.
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.benchmarks.cbbq.requests import BIASED, LETTERS, displayed, parse, script, verdict
 from bench.benchmarks.cbbq.scenes import scenes
+from bench.data import with_items
 
 # Properties of an answer, each a column of 0 and 1.
 CHOICE = [
@@ -80,9 +81,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     ]
     rows = records[records.request.isin(chosen)]
     items = items.assign(cluster=scenes(items))
-    rows = rows.drop(columns="category").merge(
-        items, on="item_id", how="left", validate="many_to_one"
-    )
+    rows = with_items(rows, items)
 
     @cache  # many replies are equal
     def read(task: str, request: str, response: str, error: str, *options: str) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 from bench.benchmarks.mcbe.instances import DECAY, decay
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
+from bench.data import by_id
 from bench.metrics.table import ALL, HABIT, is_preferred
 
 # A category and a task.
@@ -134,7 +135,7 @@ def baselines(
     terms: pd.DataFrame, items: pd.DataFrame, preset: str, first: float
 ) -> dict[tuple[str, str, str], float]:
     """Return by category, task and measure the score of random or of the best constant answers."""
-    fields = {item.item_id: item for item in items.itertuples()}
+    fields = by_id(items)
     cells: dict[Cell, list[Any]] = {}
     instances = (terms[name].tolist() for name in ("category", "task", "item_id"))
     for category, task, name in dict.fromkeys(zip(*instances, strict=True)):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks.nli_coal.requests import parse
+from bench.data import with_items
 from bench.metrics.engine import Sums
 from bench.tasks.nli_labels import LABELS
 
@@ -76,9 +77,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         columns of `READ` and `SUMS`. We derive `type` from the set and the gender of the
         hypothesis, because the released column has errors, and older releases have none.
     """
-    rows = records.drop(columns="category").merge(
-        items, on="item_id", how="left", validate="many_to_one"
-    )
+    rows = with_items(records, items)
     # Equal replies are read once.
     read = cache(lambda task, response: parse(task, "label", response, None))
     replies = rows.response.where(rows.error == "", "")
@@ -104,11 +103,12 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     scored = (rows.probable & rows.task.isin(SETS)).to_numpy()
     known = np.where(scored[:, None], probabilities, 0.0)
     sums = dict(zip(ABOVE, (known[:, LABELS.index("neutral")] > tau for tau in TAUS), strict=True))
-    cells = (rows.task + "_" + rows.gender).mask(rows.task == NEUTRAL_TERMS, NEUTRAL_TERMS)
+    names = (rows.task + "_" + rows.gender).mask(rows.task == NEUTRAL_TERMS, NEUTRAL_TERMS)
+    cells, labels = names.to_numpy(object), rows.label.to_numpy(object)
     for column in COUNTS:
         cell, _, label = column.rpartition("_")
-        own = (cells == cell).to_numpy()
-        sums[column] = own & (rows.label == label).to_numpy()
+        own = cells == cell
+        sums[column] = own & (labels == label)
         sums[f"p_{column}"] = own * known[:, LABELS.index(label)]
     rows["n"] = True
     for gender in GENDERS:
