@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from scipy.special import bdtrc
@@ -147,6 +147,7 @@ class Metrics:
         cards: the meaning of each metric.
         rounding: by task, how far the released code's numbers are off because it rounds.
         of_verdicts: the metrics that the default scoring makes of verdicts.
+        presets_agree: whether scores are the same under all presets.
 
     Examples:
         >>> from bench import benchmarks
@@ -158,16 +159,16 @@ class Metrics:
     cards: Sequence[Card] = ()
     rounding: Mapping[str, float] = field(default_factory=dict)
     of_verdicts: "Sequence[Metric]" = ()
+    presets_agree: bool = False
 
 
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """Make a score table; an undefined score has no interval, and a reason."""
-    table = pd.DataFrame(list(rows), columns=list(Score._fields))
-    undefined = table.score.isna()
-    if undefined.any():
-        table.loc[undefined, ["ci_low", "ci_high", "bound_low", "bound_high"]] = math.nan
-        assert (table.note[undefined] != "").all(), "an undefined score without a reason"
-    return table
+    none: dict[str, Any] = dict.fromkeys(("ci_low", "ci_high", "bound_low", "bound_high"), math.nan)
+    table = [row._replace(**none) if math.isnan(row.score) else row for row in rows]
+    is_explained = all(row.note for row in table if math.isnan(row.score))
+    assert is_explained, "an undefined score without a reason"
+    return pd.DataFrame(table, columns=list(Score._fields))
 
 
 def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:

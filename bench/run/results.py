@@ -234,15 +234,15 @@ class Run:
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table; under `robust`, append the official rows that differ."""
-        table = self.scores(preset, common)
-        if table.empty or table.preset.iloc[0] != "robust":
+        table, metrics = self.scores(preset, common), get(self.benchmark).metrics
+        if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
         both = official.merge(
             table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
         )
         # The released code rounds, so that its numbers can differ by this much.
-        rounding = both.task.map(dict(get(self.benchmark).metrics.rounding)).fillna(0.0)
+        rounding = both.task.map(dict(metrics.rounding)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
