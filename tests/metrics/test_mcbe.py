@@ -188,6 +188,14 @@ def test_the_spread_over_repeats_is_the_sample_standard_deviation(replies, prese
         assert row.note == ("a repeat has no number" if math.isnan(wanted) else "")
 
 
+def test_an_official_score_is_undefined_if_a_repeat_has_none():
+    rows = rated("age:0", "1", "3") + rated("age:1", "1", "3")
+    rows[0] |= {"error": "timeout"}  # the released code stops
+    row = cell(scored(rows, items_of("甲乙", "甲乙"), "official"))
+    assert math.isnan(row.score)
+    assert "stops with an error: 1 of 4 answers" in row.note
+
+
 # Repeats score 75 and 50, their answers together 200 / 3; it is the same if all could be read.
 @pytest.mark.parametrize(
     ("second", "preset", "score"),

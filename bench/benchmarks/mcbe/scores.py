@@ -424,6 +424,6 @@ def _sample(units: np.ndarray, having: int) -> Sample:
     """Describe a sample by the sizes of its categories and the instances with a number."""
     units = units[units > 0]
     n = len(units)
-    if having < 2:  # no spread
+    if having < 2 or not n:  # no spread
         return Sample(n, n, float(n))
     return Sample(int(units.sum()), n, min(n**2 / float((1 / units).sum()), having))
