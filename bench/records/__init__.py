@@ -65,6 +65,8 @@ SCORES = "scores.json"
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
+# A line of `answers.jsonl` before and after its checksum; then comes the answer as JSON.
+CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
@@ -230,18 +232,16 @@ def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...
 def _line(row: dict[str, Any]) -> str:
     """Return an answer as a line of JSON with a checksum."""
     text = json.dumps(row, ensure_ascii=False)
-    return f'{{"crc32": {zlib.crc32(text.encode())}, "answer": {text}}}\n'
+    return f"{CHECKSUM}{zlib.crc32(text.encode())}{ANSWER}{text}}}\n"
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """Return the answer in a line; None if this line is empty, truncated or changed."""
-    try:
-        content = json.loads(line)
-        row: dict[str, Any] = content["answer"]
-        text = json.dumps(row, ensure_ascii=False)
-        return row if content["crc32"] == zlib.crc32(text.encode()) else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    checksum, _, text = line.strip().removesuffix(b"}").partition(ANSWER.encode())
+    if checksum != f"{CHECKSUM}{zlib.crc32(text)}".encode():
         return None
+    row: dict[str, Any] = json.loads(text)
+    return row
 
 
 def _read_answers(
