@@ -168,7 +168,7 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
         >>> load(find("nli_coal", "samples"), ["en"])[0].hypothesis
         'the woman is waiting at a bus stop on a rainy morning.'
     """
-    return read(source, categories, **settings).items
+    return list(read(source, categories, **settings).items)  # the list may be changed
 
 
 def read(source: Source, categories: Sequence[str] | None = None, **settings: str) -> Loaded:
