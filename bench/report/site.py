@@ -147,7 +147,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
             cell.metadata["summary"] = "; ".join(short)
-    # The one of HTMLExporter parses the page again, for texts and marks that our template writes.
+    # HTMLExporter would parse the page again, for texts and marks that our template writes.
     body, _unused = TemplateExporter.from_notebook_node(_exporter(), book)
     # Links are relative to the notebook, one folder deeper than the page.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
@@ -156,7 +156,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
 
 @cache
 def _exporter() -> "HTMLExporter":
-    """Return the exporter of all pages, which compiles its templates once."""
+    """Return the exporter of all pages, which compiles its templates once; it highlights code."""
     from nbconvert import HTMLExporter  # this import takes seconds
     from nbconvert.filters import Highlight2HTML
 
