@@ -91,7 +91,8 @@ def majority(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
     Without such a majority, or with an objection, `discuss` says why a panel has to decide.
     """
-    votes = answers.groupby(ITEM).subtype.value_counts().rename("n").reset_index()
+    votes = answers.groupby([ITEM, "subtype"], sort=False).size().rename("n").reset_index()
+    votes = votes.sort_values("n", ascending=False, kind="stable")
     votes["share"] = votes.n / votes.groupby(ITEM).n.transform("sum")
     votes["text"] = votes.subtype + " " + votes.n.astype(str)
     objections = answers[answers.objection != ""].groupby(ITEM).objection.agg("; ".join)

@@ -152,7 +152,7 @@ class McbeScoring(Scoring):
         values = self.ratio(*self._terms(task, measure))
         if measure == "score" and self.known.printed is not None:
             printed = self.known.printed.score.xs(task, level="task")
-            means = printed.groupby("category").mean(skipna=False)
+            means = printed.groupby("category").agg(lambda own: own.mean(skipna=False))
             values[0] = means.reindex(self.categories)
             # A run that is not finished may lack a repeat.
             cells = pd.MultiIndex.from_product([self.repeats, self.categories])
