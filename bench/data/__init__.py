@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,7 +59,7 @@ class Source:
     language: str = ""
     labels: dict[str, dict[str, str]] = field(default_factory=dict, hash=False)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """SHA-256 of the names and bytes of the files that are read, and of how they are read."""
         digest, home = hashlib.sha256(), dataset.home(self.folder)
@@ -167,27 +168,48 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
         >>> load(find("nli_coal", "samples"), ["en"])[0].hypothesis
         'the woman is waiting at a bus stop on a rainy morning.'
     """
-    return read(source, categories, **settings).items
+    return list(read(source, categories, **settings).items)  # the list may be changed
 
 
 def read(source: Source, categories: Sequence[str] | None = None, **settings: str) -> Loaded:
     """Load the items as `load` does, and count the rows that settings change or leave out."""
-    benchmark = get(source.benchmark)
-    present = list(benchmark.files(source.folder))
-    known = list(dict.fromkeys([*benchmark.metadata.categories, *source.labels, *present]))
+    files = get(source.benchmark).files(source.folder)
+    released = get(source.benchmark).metadata.categories
+    known = list(dict.fromkeys([*released, *source.labels, *files]))
     for name in categories or ():
         if name not in known:
             raise BadInput(expected(name, known, f"category of {source.benchmark}"))
-        if name not in present:
+        if name not in files:
             raise BadInput(
-                f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
+                f"{source.folder}: has no data of category {name!r}; it has {', '.join(files)}"
             )
-    chosen = list(dict.fromkeys(categories or present))
+    manifest = dataset.home(source.folder) / MANIFEST
+    paths = [*dict.fromkeys(path for own in files.values() for path in own), manifest]
+    states = ((path, path.stat()) for path in paths if path.exists())
+    return _read(
+        source.benchmark,
+        source.folder,
+        tuple(dict.fromkeys(categories or files)),
+        tuple(sorted(settings.items())),
+        tuple((path, state.st_mtime_ns, state.st_size) for path, state in states),
+    )
+
+
+# All models of a study, and their notebook, need the same items.
+@lru_cache(maxsize=1)
+def _read(
+    benchmark: str,
+    folder: Path,
+    categories: tuple[str, ...],
+    settings: tuple[tuple[str, str], ...],
+    states: tuple[tuple[Path, int, int], ...],
+) -> Loaded:
+    """Load items; `states` differ for an edited file."""
     # Searches for cycles take a third of the time of 100,000 items.
     was_on = gc.isenabled()
     gc.disable()
     try:
-        return benchmark.load(source.folder, chosen, **settings)
+        return get(benchmark).load(folder, categories, **dict(settings))
     finally:
         if was_on:
             gc.enable()

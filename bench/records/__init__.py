@@ -65,6 +65,8 @@ SCORES = "scores.json"
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
+# A line of `answers.jsonl` before and after its checksum; then comes the answer as JSON.
+CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
@@ -209,36 +211,37 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Add answers to `answers.jsonl`: rows of `LINE_SCHEMA`."""
     path = folder / ANSWERS
     with explain_write_errors(path), path.open("ab") as file:
-        file.write("".join(map(_line, rows)).encode())
+        # After half a line of a killed process, these begin a new one.
+        file.write(f"\n{''.join(map(_line, rows))}".encode())
         file.flush()  # the system keeps them if this process dies
         if len(rows) > 1:  # a block of a local model: wait for the disk too
             os.fsync(file.fileno())
 
 
-def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
+def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
     numbers = _row_numbers(table)
-    _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), metadata)
+    answers = table.take([numbers[key] for key in keys])
+    _write_table(folder, RECORDS, answers, metadata)
     with explain_write_errors(folder / ANSWERS):
         (folder / ANSWERS).unlink()
+    return answers
 
 
 def _line(row: dict[str, Any]) -> str:
-    """Return an answer as JSON with a checksum; it begins a new line, even after half a line."""
+    """Return an answer as a line of JSON with a checksum."""
     text = json.dumps(row, ensure_ascii=False)
-    return f'\n{{"crc32": {zlib.crc32(text.encode())}, "answer": {text}}}\n'
+    return f"{CHECKSUM}{zlib.crc32(text.encode())}{ANSWER}{text}}}\n"
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """Return the answer in a line; None if this line is empty, truncated or changed."""
-    try:
-        content = json.loads(line)
-        row: dict[str, Any] = content["answer"]
-        text = json.dumps(row, ensure_ascii=False)
-        return row if content["crc32"] == zlib.crc32(text.encode()) else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    checksum, _, text = line.strip().removesuffix(b"}").partition(ANSWER.encode())
+    if checksum != f"{CHECKSUM}{zlib.crc32(text)}".encode():
         return None
+    row: dict[str, Any] = json.loads(text)
+    return row
 
 
 def _read_answers(

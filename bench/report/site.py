@@ -100,6 +100,8 @@ class Page(NamedTuple):
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     """Make a page from an executed notebook, up to the cell that failed; empty without runs."""
+    from nbconvert import TemplateExporter
+
     if trouble and trouble.kind == NoRuns.__name__:
         return Page(name, shown_as, trouble=trouble)
     book = nbformat.read(notebook, as_version=4)
@@ -145,7 +147,8 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
             cell.metadata["summary"] = "; ".join(short)
-    body, _unused = _exporter().from_notebook_node(book)
+    # HTMLExporter would parse the page again, for texts and marks that our template writes.
+    body, _unused = TemplateExporter.from_notebook_node(_exporter(), book)
     # Links are relative to the notebook, one folder deeper than the page.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
@@ -153,16 +156,19 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
 
 @cache
 def _exporter() -> "HTMLExporter":
-    """Return the exporter of all pages, which compiles its templates once."""
+    """Return the exporter of all pages, which compiles its templates once; it highlights code."""
     from nbconvert import HTMLExporter  # this import takes seconds
+    from nbconvert.filters import Highlight2HTML
 
-    return HTMLExporter(
+    exporter = HTMLExporter(
         template_name="notebook",
         extra_template_basedirs=[str(TEMPLATES)],
         exclude_input_prompt=True,
         exclude_output_prompt=True,
         exclude_anchor_links=True,
     )
+    exporter.register_filter("highlight_code", Highlight2HTML)
+    return exporter
 
 
 def _tags(cell: nbformat.NotebookNode) -> set[str]:

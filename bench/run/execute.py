@@ -5,12 +5,13 @@ killed between the two continues like an uninterrupted run.
 """
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from bench import records
 from bench.benchmarks import get
@@ -66,7 +67,8 @@ def execute_requests(
                 finished: Request | None = request
                 if request.then:
                     finished = request.then(request, replies[before_of(request)])
-                if hashes.get(key_of(request)) == digest((finished or request).text):
+                recorded = hashes.get(key_of(request))
+                if recorded and recorded == digest((finished or request).text):
                     continue
                 if finished:
                     blocks[number // BLOCK_REQUESTS].append(finished)
@@ -77,8 +79,8 @@ def execute_requests(
                 replies |= {key_of(r): None if a.error else a.response for r, a in batch}
                 records.add(folder, [_row(plan, places, *answered) for answered in batch])
                 bar.update(len(batch))
-    records.finish(folder, metadata, list(places))
-    _report(title, plan, scorers, time.perf_counter() - start)
+    answers = records.finish(folder, metadata, list(places))
+    _report(title, answers, scorers, time.perf_counter() - start)
 
 
 def _answers(
@@ -146,7 +148,7 @@ def replies_of(rows: pd.DataFrame) -> Replies:
     }
 
 
-def _report(title: str, plan: Plan, scorers: Mapping[str, Model], seconds: float) -> None:
+def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds: float) -> None:
     """Print the tokens of the prompts, the computed ones per second, and the truncated replies."""
     loaded = list(dict.fromkeys(scorers.values()))
     for scorer in loaded:
@@ -158,8 +160,7 @@ def _report(title: str, plan: Plan, scorers: Mapping[str, Model], seconds: float
             f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
             f"{computed / seconds:,.0f} a second"
         )
-    rows = records.read(plan.folder, prompts=False)
-    if cut := rows.task[rows.cut.eq(True)].value_counts(sort=False).to_dict():
+    if cut := Counter(answers["task"].filter(answers["cut"]).to_pylist()):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())
         say(
             f"{title}: replies that were cut off at their limit of tokens: {by_task}; "

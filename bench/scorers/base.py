@@ -30,6 +30,8 @@ VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 Options = Sequence[str] | Sequence[Sequence[str]]
 # Prefix of the errors of broken answers.
 BROKEN_ANSWER = "the server answered with"
+# Writes equal values as equal texts, for hashes.
+STABLE_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,5 +364,4 @@ def option_matrix(
 
 def digest(value: object) -> str:
     """Return a short stable hash of a value that JSON can hold."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(STABLE_JSON.encode(value).encode()).hexdigest()[:16]

@@ -106,7 +106,7 @@ def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
 def test_an_unfinished_run_is_scored():
     leave_unfinished()
     ANSWERS.write_bytes(b"\n".join(ANSWERS.read_bytes().split(b"\n")[:40]))
-    assert Run.open("out").scores().note.str.startswith("unfinished run: 20 of ").all()
+    assert Run.open("out").scores().note.str.startswith("unfinished run: 37 of ").all()
 
 
 @pytest.mark.parametrize(

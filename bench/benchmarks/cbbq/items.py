@@ -10,7 +10,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,13 +209,19 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     Ambiguous questions come first, and negative templates before non-negative ones. A question has
     the number (`example_id`) of the released expansion, also if questions before it are excluded.
     """
-    paths = files(folder)
-    chosen = tuple((category, tuple(paths[category])) for category in categories)
-    files_read = {path for _category, own in chosen for path in own}
-    manifest = dataset.home(folder) / dataset.MANIFEST
-    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
-    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
-    return _read(chosen, tuple(with_defaults(SETTINGS, settings).items()), known)
+    paths, chosen = files(folder), with_defaults(SETTINGS, settings)
+    questions, effects = list[Question](), Effects()
+    for category in categories:
+        own = paths[category]
+        for condition in CONDITIONS:
+            read = read_templates(own, category, condition, chosen["expansion"])
+            audited = list(from_templates(read, chosen["expansion"]))
+            if not read:
+                expanded = [path for path in own if path.parent.name == condition]
+                audited = list(from_instances(expanded, category, condition))
+            questions += _apply(chosen, audited, effects)
+    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    return Loaded(questions, counts)
 
 
 def read_templates(
@@ -229,28 +234,6 @@ def read_templates(
         if is_file_of_condition or path.parent.name not in CONDITIONS:
             read += templates.read(path, category, condition, expansion)
     return read
-
-
-# The plan of a run and its notebook need the same questions many times.
-@lru_cache(maxsize=1)
-def _read(
-    paths: tuple[tuple[str, tuple[Path, ...]], ...],
-    given: tuple[tuple[str, str], ...],
-    states: tuple[tuple[int, int], ...],
-) -> Loaded:
-    """Read the questions of some categories; `states` differ for an edited file."""
-    settings, questions = dict(given), list[Question]()
-    effects: Effects = Counter()
-    for category, own in paths:
-        for condition in CONDITIONS:
-            read = read_templates(own, category, condition, settings["expansion"])
-            audited = list(from_templates(read, settings["expansion"]))
-            if not read:
-                expanded = [path for path in own if path.parent.name == condition]
-                audited = list(from_instances(expanded, category, condition))
-            questions += _apply(settings, audited, effects)
-    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
-    return Loaded(questions, counts)
 
 
 def _apply(
