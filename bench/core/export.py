@@ -22,8 +22,10 @@ TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
 # A LaTeX table with more rows continues on the next page.
 MAX_ROWS_OF_A_PAGE = 40
-# Pandas takes half a minute for a quarter of a million rows.
-MAX_LATEX_ROWS = 1000
+# Five pages of a paper.
+MAX_LATEX_ROWS = 200
+# Of nine levels. The default, 6, takes 40 % longer, and its files are 5 to 10 % smaller.
+PNG_COMPRESSION = 3
 # Above pandas' own limit, a LaTeX table silently lacks cells.
 MAX_CELLS = 2**31
 
@@ -104,7 +106,13 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     description = PIL.PngImagePlugin.PngInfo()
     description.add_text("Description", str(fig.get_label()))
     with atomic_path(folder / f"{name}.png") as draft:
-        page.save(draft, format="png", dpi=picture.info["dpi"], pnginfo=description)
+        page.save(
+            draft,
+            format="png",
+            dpi=picture.info["dpi"],
+            pnginfo=description,
+            compress_level=PNG_COMPRESSION,
+        )
     for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         words = {"Title": str(fig.get_label()), date: None}
         with atomic_path(folder / f"{name}.{kind}") as draft:
@@ -127,9 +135,10 @@ def to_png(
         box: the part to show, in inches; default: as in the style.
     """
     words = {"Description": str(fig.get_label())}
-    ground: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}
+    options: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}
+    options["pil_kwargs"] = {"compress_level": PNG_COMPRESSION}
     stream = io.BytesIO()
-    fig.savefig(stream, format="png", dpi=dpi, metadata=words, bbox_inches=box, **ground)
+    fig.savefig(stream, format="png", dpi=dpi, metadata=words, bbox_inches=box, **options)
     return stream.getvalue()
 
 

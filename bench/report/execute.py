@@ -75,7 +75,9 @@ class OwnKernel(AsyncKernelManager):
     async def prepare(self, target: Path) -> None:
         """Start the kernel if necessary, and reset it for the notebook `target`."""
         if not self.has_kernel:
-            await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
+            # Without a history: a thread would write each cell to the user's.
+            options = ["--log-level=CRITICAL", "--HistoryManager.enabled=False"]
+            await self.start_kernel(extra_arguments=options)
         as_new = AS_NEW.format(
             imports=[os.path.abspath(folder) for folder in sys.path],
             folder=str(target.parent),
@@ -94,9 +96,10 @@ class OwnKernel(AsyncKernelManager):
         return self.has_kernel and bool(run_sync(self.is_alive)())
 
 
-# This keeps imported modules: imports take most of the time of a short notebook.
+# This keeps imported modules: imports take most of the time of a short notebook. `reset` collects
+# garbage, for which it would look at all modules each time.
 AS_NEW = """
-import os, sys
+import gc, os, sys
 sys.path[:] = {imports!r}
 from bench.core.process import collect_rarely
 collect_rarely()
@@ -106,6 +109,8 @@ from matplotlib import rcdefaults
 from bench.figures.style import style
 rcdefaults()
 style()
+if not gc.get_freeze_count():
+    gc.freeze()
 get_ipython().reset()
 """
 

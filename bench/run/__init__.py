@@ -235,18 +235,24 @@ def evaluate_all(
 
 
 def known_bias(
-    benchmark: str, task: str, metric: str, rates: Sequence[float] = (0, 0.5, 1), **options: Any
+    benchmark: str,
+    task: str | Sequence[str],
+    metric: str,
+    rates: Sequence[float] = (0, 0.5, 1),
+    **options: Any,
 ) -> pd.DataFrame:
-    """Score simulated respondents of known bias: one row per rate.
+    """Score simulated respondents of known bias: one row per rate, or per task and rate.
 
     We ask at most `KNOWN_BIAS_LIMIT` items per category and task, and keep no files. If the data
-    lack a task of this metric, we use the first primary metric of the benchmark that they allow.
+    lack all tasks of this metric, we use the first primary metric of the benchmark that they allow.
 
     Args:
+        task: one task, or several.
         options: see `bench.config.RunConfig`; an empty one keeps its default.
 
     Returns:
-        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows if the data give no score.
+        Columns `task` (if several are given), `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows
+        if the data give no score.
 
     Examples:
         >>> known_bias("cbbq", "ambiguous", "s_amb", data="samples", limit=10).round(2)
@@ -256,16 +262,16 @@ def known_bias(
         2   1.0   1.00    0.95     1.00  140
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
-    rows = []
-    for rate in rates:
-        with tempfile.TemporaryDirectory() as folder:
-            respondent = [f"simulated:bias={rate:g}"]
-            runs = evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit})
-            scores = table(runs, beside=False)
-        scores = scores[scores.category == ALL]
-        own = scores[(scores.task == task) & (scores.metric == metric)]
-        if own.empty and (lines := primary_metrics(scores, benchmark)):
-            task, metric, *_ = lines[0]
-            own = primary_rows(scores, lines[0])
-        rows.append(own.head(1).assign(bias=rate).rename(columns={"score": metric}))
-    return pd.concat(rows, ignore_index=True)[["bias", metric, "ci_low", "ci_high", "n"]]
+    tasks = [task] if isinstance(task, str) else list(task)
+    respondents = {f"simulated:bias={rate:g}": rate for rate in rates}
+    with tempfile.TemporaryDirectory() as folder:
+        runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
+        scores = table(runs, beside=False)
+    scores = scores[scores.category == ALL]
+    own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
+    if own.empty and (lines := primary_metrics(scores, benchmark)):
+        metric, own = lines[0].metric, primary_rows(scores, lines[0])
+    own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
+    own = own.assign(bias=own.model.map(respondents)).rename(columns={"score": metric})
+    columns = ["bias", metric, "ci_low", "ci_high", "n"]
+    return own[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)

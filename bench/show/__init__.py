@@ -63,7 +63,7 @@ def publish(
 ) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
-    We save a table as NAME.csv and .parquet with all of its rows and digits, and up to 1,000 rows
+    We save a table as NAME.csv and .parquet with all of its rows and digits, and up to 200 rows
     as NAME.tex; a picture as NAME.png, .svg and .pdf.
 
     Args:

@@ -104,11 +104,12 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(greedy, monkeypatch):
     scorer = load(greedy)
     forward, sizes = scorer.network.base_model.forward, []
 
-    def small(input_ids, past_key_values, **options):
-        sizes.append(len(input_ids) * past_key_values.get_seq_length())
+    def small(input_ids, **options):
+        cache = options["cache" if "cache" in options else "past_key_values"]
+        sizes.append(len(input_ids) * cache.get_seq_length())
         if sizes[-1] > 100:
             raise torch.OutOfMemoryError("too much")
-        return forward(input_ids=input_ids, past_key_values=past_key_values, **options)
+        return forward(input_ids=input_ids, **options)
 
     monkeypatch.setattr(scorer.network.base_model, "forward", small)
     assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)

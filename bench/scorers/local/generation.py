@@ -247,7 +247,7 @@ class Generator:
     def _measure_token_bytes(self) -> float:
         """Measure keys and values of a token in all layers; 1 if the model hides them."""
         ids = torch.ones(1, 2, dtype=torch.long, device=self.where.device)
-        cache = self.network(input_ids=ids, use_cache=True).get("past_key_values")
+        cache = self.network(input_ids=ids, use_cache=True).get(self.reader.cache_name)
         layers = getattr(cache, "layers", [])
         tensors = [getattr(layer, name, None) for layer in layers for name in ("keys", "values")]
         return max(1.0, sum(part.nbytes for part in tensors if part is not None) / ids.numel())
@@ -278,12 +278,12 @@ class Generator:
         out = self.network.generate(
             input_ids=ids,
             attention_mask=mask,
-            past_key_values=cache,
             max_new_tokens=steps,
             do_sample=False,
             logits_processor=processors,
             stopping_criteria=StoppingCriteriaList([ending]),
             pad_token_id=self.reader.padding,
+            **({self.reader.cache_name: cache} if cache else {}),
         )[:, width:]
         self.reader.tally.computed += out.numel() + (0 if cache else ids.numel())
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,9 @@ class LogprobReader:
         # If the pad token has no embedding, we use token 0.
         self.padding = padding if 0 <= padding < text_config.vocab_size else 0
         self._tree_tokens = TRIAL_TOKENS
+        # Transformers 5.24 renamed the argument for keys and values.
+        is_renamed = "cache" in signature(network.forward).parameters
+        self.cache_name = "cache" if is_renamed else "past_key_values"
         # We call a model on several devices or on disk as a whole, because only this moves its
         # inputs between devices.
         parts = set(getattr(network, "hf_device_map", {}).values())
@@ -230,7 +234,7 @@ class LogprobReader:
             "input_ids": self._send(tree.ids[part.nodes])[None],
             "attention_mask": self._mask(part),
             "position_ids": self._send(tree.depth[part.nodes])[None],
-            "past_key_values": cache,
+            self.cache_name: cache,
             "use_cache": cache is not None,
         }
         places = self._send(read)
