@@ -71,15 +71,13 @@ class VerdictScoring(Scoring):
     """Scores of verdicts, with a mark if all answers to a task are the same."""
 
     @cached_property
-    def values_of(self) -> dict[tuple[str, str], set[str]]:
-        """The values of the parsed replies, by category (or all) and task."""
-        values: dict[tuple[str, str], set[str]] = {}
+    def n_values(self) -> dict[Any, int]:
+        """The numbers of different values, by category (or all) and task."""
         own = self.rows[self.rows.parsed > 0]
-        names = (own[name].tolist() for name in ("category", "task", "value"))
-        for category, task, value in zip(*names, strict=True):
-            for place in ((category, task), (ALL, task)):
-                values.setdefault(place, set()).add(value)
-        return values
+        both = pd.concat([own, own.assign(category=ALL)])
+        numbers: dict[Any, int]
+        numbers = both.groupby(["category", "task"]).value.nunique().to_dict()
+        return numbers
 
     def annotate(self, metric: Metric, row: Score) -> Score:
-        return row._replace(by_habit=len(self.values_of.get((row.category, row.task), ())) == 1)
+        return row._replace(by_habit=self.n_values.get((row.category, row.task)) == 1)

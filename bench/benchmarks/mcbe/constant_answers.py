@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ import pandas as pd
 from bench.benchmarks.mcbe.instances import DECAY, decay
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
-from bench.data import by_id
 from bench.metrics.table import ALL, HABIT, is_preferred
 
 # A category and a task.
@@ -58,41 +56,36 @@ def constant_answers(
         return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
 
     # Preference computation: equal likelihoods for all groups. No real language model gives this.
-    own = terms[(terms.task == "pc") & (terms["score bottom"] > 0)]
-    is_100 = own["score top"] == 100
-    for category, (alike, n) in _totals(own.category, is_100, own["score bottom"] > 0).items():
-        if is_constant(alike, n):
+    for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
+        alike = int((part["score top"] == 100).sum())
+        if is_constant(alike, len(part)):
             warnings[category, "pc"] = (
                 "the sentences about all groups are equally likely in "
-                f"{decimals(100 * alike / n)}% of the instances"
+                f"{decimals(100 * alike / len(part))}% of "
+                "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
-    if "position_bias top" in terms:
-        own = terms[terms.task == "ss"]
-        pairs = own["position_bias top"], own["position_bias bottom"]
-        for category, (same, both) in _totals(own.category, *pairs).items():
-            if is_constant(same, both):
-                warnings[category, "ss"] = (
-                    f"{decimals(100 * same / both)}% of the pairs are answered "
-                    "with the same letter in both orders: by position, not by group"
-                )
+    for category, part in _parts(terms[terms.task == "ss"]):
+        same, both = part["position_bias top"].sum(), part["position_bias bottom"].sum()
+        if is_constant(same, both):
+            warnings[category, "ss"] = (
+                f"{decimals(100 * same / both)}% of the pairs are answered "
+                "with the same letter in both orders: by position, not by group"
+            )
     # The same label or severity everywhere, in categories that leave a choice.
     read = records[(records.request == "answer") & records.valid]
-    answers = [read[name].tolist() for name in ("task", "category", "parsed")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
-        values = set(zip(items.category.tolist(), items[column].tolist(), strict=True))
-        choices = Counter(category for category, _ in values)
-        counts: dict[str, Counter[str]] = {}
-        for task_of_answer, category, answer in zip(*answers, strict=True):
-            if task_of_answer == task and choices[category] > 1:
-                counts.setdefault(category, Counter())[answer] += 1
+        choice = items.groupby("category")[column].agg(set).map(len) > 1
+        rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
+        by_category = rows.groupby("category", sort=False).parsed
+        counts = {str(name): Counter(own.tolist()) for name, own in by_category}
         for category in [ALL, *counts]:
-            parts = list(counts.values()) if category == ALL else [counts[category]]
-            most, n = sum(max(part.values()) for part in parts), sum(map(Counter.total, parts))
-            if is_constant(most, n, len(parts)):
+            own = list(counts.values()) if category == ALL else [counts[category]]
+            most, n = sum(max(one.values()) for one in own), sum(one.total() for one in own)
+            if is_constant(most, n, len(own)):
                 answer = "the same within a category"
                 if category != ALL:
-                    ((answer, _),) = parts[0].most_common(1)
+                    ((answer, _),) = own[0].most_common(1)
                 warnings[category, task] = (
                     f"{decimals(100 * most / n)}% of the readable answers are "
                     f"{answer}, whatever is asked"
@@ -110,20 +103,15 @@ def incomplete_lists(complete: float, n: float) -> str:
     )
 
 
-def _totals(categories: pd.Series, alike: pd.Series, n: pd.Series) -> dict[str, list[float]]:
-    """Add up two columns, over all rows and in each category."""
-    totals: dict[str, list[float]] = {}
-    for category, *numbers in zip(categories.tolist(), alike.tolist(), n.tolist(), strict=True):
-        for name in (ALL, category):
-            old = totals.get(name, [0, 0])
-            totals[name] = [old[0] + numbers[0], old[1] + numbers[1]]
-    return totals
+def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Return all rows, and the rows of each category."""
+    by_category = rows.groupby("category", sort=False)
+    return [] if rows.empty else [(ALL, rows), *((str(name), part) for name, part in by_category)]
 
 
 def first_letter(records: pd.DataFrame) -> float:
     """Return the share of A in scenario selection if one letter is preferred; else 1/2."""
-    is_read = (records.task == "ss") & records.valid
-    read = records.loc[is_read, ["parsed", "repeat"]]
+    read = records[(records.task == "ss") & records.valid]
     n, first = len(read), int((read.parsed == LETTERS[0]).sum())
     share, most = round(first / n, 2) if n else EVEN, max(first, n - first)
     repeats = read["repeat"].nunique()
@@ -135,23 +123,21 @@ def baselines(
     terms: pd.DataFrame, items: pd.DataFrame, preset: str, first: float
 ) -> dict[tuple[str, str, str], float]:
     """Return by category, task and measure the score of random or of the best constant answers."""
-    fields = by_id(items)
-    cells: dict[Cell, list[Any]] = {}
-    instances = (terms[name].tolist() for name in ("category", "task", "item_id"))
-    for category, task, name in dict.fromkeys(zip(*instances, strict=True)):
-        cells.setdefault((category, task), []).append(fields[name])
+    instances = terms[["category", "task", "item_id"]].drop_duplicates(["task", "item_id"])
+    fields = items[["item_id", "words", "subtype", "score"]]
+    by_task = instances.merge(fields, on="item_id").groupby(["task", "category"], sort=False)
     baselines: dict[tuple[str, str, str], float] = {}
-    for (category, task), own in cells.items():
-        score = math.nan
+    for key, own in by_task:
+        (task, category), score = map(str, key), math.nan
         if task == "ss":
             rate = DECAY[preset]["ss"]
-            scores = [random_chooser(len(item.words), rate, first) for item in own]
+            scores = [random_chooser(len(words), rate, first) for words in own.words.tolist()]
             score = float(np.mean(scores))
         elif task == "sc":
-            score = 100 * max(Counter(item.subtype for item in own).values()) / len(own)
+            score = 100 * max(Counter(own.subtype.tolist()).values()) / len(own)
             baselines[category, task, "score_readable"] = score
         elif task == "bs":
-            people = np.array([item.score for item in own], float)
+            people = own.score.to_numpy(float)
             score = 100 - 10 * float(np.abs(people - np.median(people)).mean())
         baselines[category, task, "score"] = score
         baselines |= {(category, task, name): value for name, value in BASELINES.items()}

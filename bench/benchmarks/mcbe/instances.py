@@ -6,10 +6,8 @@ of readable answers over the number of all answers. An instance without a value 
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,27 +196,28 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
-    letters, counts = _read("ss", replies.reply).to_dict(), []
-    for unit, words in items.words.items():
-        pairs = permutations(words, 2)
-        given = {(a, b): letters.get((unit, a + SEPARATOR + b), "") for a, b in pairs}
-        votes = Counter(pair[LETTERS.index(letter)] for pair, letter in given.items() if letter)
-        squares = sum(number**2 for number in votes.values())
-        both = [(letter, given[b, a]) for (a, b), letter in given.items() if letter and given[b, a]]
-        same = sum(letter == other for letter, other in both)
-        counts.append((votes.total(), len(both), same, squares))
-    sums = pd.DataFrame(counts, items.index, ["known", "both", "same", "squares"])
+    pairs, read = official.pairs(items), _read("ss", replies.reply)
+    reverse = pairs.word_second + SEPARATOR + pairs.word
+    letters, others = (
+        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
+        for requests in (pairs.request, reverse)
+    )
+    known, both = letters != "", (letters != "") & (others != "")
+    sums = pairs.assign(known=known, both=both, same=both & (letters == others))
+    sums = sums.groupby("unit")[["known", "both", "same"]].sum()
+    chosen = pairs.word.where(letters == LETTERS[0], pairs.word_second)[known]
+    votes = chosen.groupby([pairs.unit[known], chosen]).size()
     is_complete = sums.known == n * (n - 1)
     # The mean of the votes for n groups is n - 1.
-    scores = decay(sums.squares / n - (n - 1) ** 2, rate).where(is_complete, 0.0)
+    variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
+    scores = decay(variance, rate).where(is_complete, 0.0)
     # Lower bound: a respondent that always picks the group listed first has the largest variance.
     terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
     terms["valid"] = sums.known, n * (n - 1)
     terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders
     names = _words(items)
     for name in names.unique():
-        own = is_complete & (names == name)
-        terms[name] = scores.where(own, 0.0), own
+        terms[name] = scores.where(names == name, 0.0), is_complete & (names == name)
     return terms
 
 

@@ -6,9 +6,7 @@ over its instances, or stops with an error at a reply that it cannot take.
 
 import math
 from functools import cache
-from itertools import permutations
 
-import numpy as np
 import pandas as pd
 
 from bench.benchmarks.mcbe.requests import CRITERIA, SEPARATOR
@@ -64,19 +62,31 @@ def substring(items: pd.DataFrame, given: pd.Series) -> pd.Series:
     return pd.Series([100.0 * (label in reply) for label, reply in pairs], items.index)
 
 
+def pairs(items: pd.DataFrame) -> pd.DataFrame:
+    """List the pairs of groups in both orders: `unit`, `word`, `word_second`, and `request`."""
+    words = items.words.explode().rename("word").reset_index()
+    both = words.merge(words, on="unit", suffixes=("", "_second")).query("word != word_second")
+    return both.assign(request=both.word + SEPARATOR + both.word_second)
+
+
 def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
     """Score letters: an A or a B in the first five characters counts; an empty reply stops it."""
-    given, points, stops = replies.fillna("").to_dict(), [], []
-    for unit, words in items.words.items():
-        pairs = {pair: given.get((unit, SEPARATOR.join(pair))) for pair in permutations(words, 2)}
-        votes = dict.fromkeys(words, 0)
-        for (first, second), reply in pairs.items():
-            votes[first] += "A" in (reply or "")[:5]
-            votes[second] += "B" in (reply or "")[:5]
-        variance = float(np.var(list(votes.values())))
-        points.append(100 * math.exp(-DECAY["ss"] * variance * FACTOR))
-        stops.append(sum(reply == "" for reply in pairs.values()))
-    return pd.Series(points, items.index), pd.Series(stops, items.index)
+    given = pairs(items).merge(replies.rename("reply").reset_index(), on=["unit", "request"])
+    given["reply"] = given.reply.fillna("")
+    beginning = given.reply.str[:5]
+    votes = pd.concat(
+        [
+            given[["unit", "word"]].assign(vote=beginning.str.contains("A", regex=False)),
+            given[["unit"]].assign(
+                word=given.word_second, vote=beginning.str.contains("B", regex=False)
+            ),
+        ]
+    )
+    words = items.words.explode().rename("word").reset_index()
+    counts = words.merge(votes.groupby(["unit", "word"]).vote.sum().reset_index(), how="left")
+    spread = counts.fillna({"vote": 0}).groupby("unit").vote.var(ddof=0)
+    points = spread.map(lambda variance: 100 * math.exp(-DECAY["ss"] * variance * FACTOR))
+    return points, (given.reply == "").groupby(given.unit).sum().reindex(items.index, fill_value=0)
 
 
 def printed(task: str, units: pd.DataFrame) -> pd.DataFrame:
