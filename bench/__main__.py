@@ -1,5 +1,6 @@
 """The `bench` command, and `python -m bench`."""
 
+import gc
 import os
 import sys
 
@@ -27,6 +28,8 @@ def main() -> None:
         status = ending.status or status
     except KeyboardInterrupt:
         pass
+    # At its end, Python would search all modules and items for reference cycles.
+    gc.freeze()
     sys.exit(status)
 
 
