@@ -257,7 +257,8 @@ def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame"
     """Put the fields of its item beside each record; the category is the item's."""
     import pandas as pd
 
-    fields = items.set_index("item_id").loc[records.item_id].reset_index(drop=True)
+    items = items.set_index("item_id", verify_integrity=True)
+    fields = items.loc[records.item_id].reset_index(drop=True)
     own = records.drop(columns="category").reset_index(drop=True)
     return pd.concat([own, fields], axis=1)
 
