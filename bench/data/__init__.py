@@ -257,10 +257,10 @@ def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame"
     """Put the fields of its item beside each record; the category is the item's."""
     import pandas as pd
 
-    items = items.set_index("item_id", verify_integrity=True)
-    fields = items.loc[records.item_id].reset_index(drop=True)
-    own = records.drop(columns="category").reset_index(drop=True)
-    return pd.concat([own, fields], axis=1)
+    fields = items.set_index("item_id").loc[records.item_id]
+    # This raises an error if two items have one id.
+    own = records.drop(columns="category").set_axis(fields.index)
+    return pd.concat([own, fields], axis=1).reset_index(drop=True)
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
