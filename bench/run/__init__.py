@@ -267,11 +267,12 @@ def known_bias(
     with tempfile.TemporaryDirectory() as folder:
         runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
         scores = table(runs, beside=False)
+    known = {label: respondents[run.model] for run, label in zip(runs, labels(runs), strict=True)}
     scores = scores[scores.category == ALL]
     own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
     if own.empty and (lines := primary_metrics(scores, benchmark)):
         metric, own = lines[0].metric, primary_rows(scores, lines[0])
     own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
-    own = own.assign(bias=own.model.map(respondents)).rename(columns={"score": metric})
+    own = own.assign(bias=own.model.map(known)).rename(columns={"score": metric})
     columns = ["bias", metric, "ci_low", "ci_high", "n"]
     return own[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)
