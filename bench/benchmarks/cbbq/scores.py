@@ -12,7 +12,7 @@ import pandas as pd
 from bench.benchmarks.cbbq.outcomes import SHOWN, SUMS, answers, outcomes
 from bench.benchmarks.cbbq.requests import LETTERS, TASKS
 from bench.core.numbers import decimals
-from bench.metrics.engine import UNREADABLE, Metric, Scoring, Sums, places_of, with_mean
+from bench.metrics.engine import UNREADABLE, Metric, Scoring, Sums, with_mean
 from bench.metrics.table import (
     ALL,
     HABIT,
@@ -226,7 +226,7 @@ class CbbqScoring(Scoring):
     @cached_property
     def letters_alone(self) -> dict[tuple[str, str], dict[str, float]]:
         """By metric and category, the score that the letters alone would give."""
-        sums, names = _same_letters(self.rows), [*self.categories, ALL]
+        sums, names = _same_letters(self.rows, self.cells), [*self.categories, ALL]
         with np.errstate(divide="ignore", invalid="ignore"):
             scores = {
                 metric.place: metric.values(sums)
@@ -295,9 +295,9 @@ def _place_of_letter(letters: "pd.Series[str]") -> np.ndarray:
     return pd.Index(list(LETTERS)).get_indexer(pd.Index(letters))
 
 
-def _same_letters(rows: pd.DataFrame) -> Sums:
+def _same_letters(rows: pd.DataFrame, cells: np.ndarray) -> Sums:
     """Add up the answers of a respondent with the same letters that does not know the groups."""
-    places, _names = pd.factorize(places_of(rows)[0])
+    places, _names = pd.factorize(cells)
     shares = _letters(rows, places) / np.bincount(places)[:, None]
     biased, other, right = (shares[places, _place_of_letter(rows[name])] for name in SHOWN)
     answers = rows.assign(biased=biased, decided=biased + other, correct=right)
