@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from bench.metrics.agreement import agreement
     from bench.metrics.differences import differences, open_ranks
     from bench.metrics.engine import Metric
-    from bench.metrics.frames import read_scores
+    from bench.metrics.elsewhere import read_scores
     from bench.metrics.friedman import friedman
     from bench.metrics.primary import explain, measure
     from bench.metrics.statistics import compare, correlate, share, trend
@@ -60,7 +60,7 @@ _DEFINED_IN = {
     "open_ranks": "metrics.differences",
     "outcomes": "run.outcomes",
     "publish": "show",
-    "read_scores": "metrics.frames",
+    "read_scores": "metrics.elsewhere",
     "records": "",
     "run": "",
     "score": "run",

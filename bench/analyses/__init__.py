@@ -20,7 +20,7 @@ from bench.core.errors import NoRuns
 from bench.core.progress import say
 from bench.core.text import read_list
 from bench.data import OWN_SAMPLES
-from bench.metrics.frames import read_scores
+from bench.metrics.elsewhere import read_scores
 from bench.metrics.primary import REFERENCES, explain
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts

@@ -13,7 +13,7 @@ import pandas as pd
 from bench.analyses import opened, parameters
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
-from bench.metrics.frames import read_scores
+from bench.metrics.elsewhere import read_scores
 from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate

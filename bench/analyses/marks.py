@@ -15,7 +15,7 @@ from rapidfuzz.distance import LCSseq
 from bench.analyses import opened
 from bench.benchmarks.cbbq.requests import BIASED, LETTERS, verdict
 from bench.benchmarks.mcbe import scores as mcbe
-from bench.core.cells import to_whole_number
+from bench.core.cells import read_cell, to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
 from bench.data.readers import read_table
@@ -229,16 +229,17 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
     for row in read_table(path, columns, replies=True):
-        if not row["response"].strip():
+        if not read_cell(row["response"]):
             continue
         place, said = f"{path}, row {row.number}, column", quoted(row["response"])
-        given, repeat = verdict(row["response"]), to_whole_number(row["repeat"])
+        given, repeat = verdict(row["response"]), to_whole_number(read_cell(row["repeat"]))
         if not given:
             allowed = "write 有 (biased) or 无, or nothing"
             raise BadInput(f"{place} `response`: {said} is no verdict; {allowed}")
         if repeat is None:
             raise BadInput(f"{place} `repeat`: {quoted(row['repeat'])} is no whole number")
-        key = (row["task"], row["item_id"], row["request"].partition(":")[2], repeat)
+        task, item, request = (read_cell(row[name]) for name in ("task", "item_id", "request"))
+        key = (task, item, request.partition(":")[2], repeat)
         rows.append((*key, row["reply"], float(given == BIASED)))
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 

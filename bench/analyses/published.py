@@ -49,8 +49,7 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
     except ValueError as error:
         raise BadInput(f"{path}: cannot be read as CSV ({error})") from None
     check_header(path, [str(name) for name in rows], COLUMNS)
-    table = Table(rows, str(path))
-    table.first = 1
+    table = Table(rows, str(path), first=1)
     table.check_filled("score")
     rows = rows.assign(score=table.numbers("score"), billions=table.numbers("billions"))
     for row, name in enumerate(rows.benchmark):

@@ -1,4 +1,4 @@
-"""Cells of tables: guard cells against spreadsheet programs, and read numbers strictly.
+"""Cells of tables: read the cells of users, and guard ours against spreadsheet programs.
 
 When it opens a CSV file, a spreadsheet program runs a cell as a formula if it begins with one of a
 few characters (see OWASP, CSV injection), and our cells come from data and models. For example, we
@@ -22,6 +22,18 @@ FORMULA = ("=", "+", "-", "@")
 # With full-width forms, and blanks that programs drop before them.
 RISKY = (*FORMULA, "＝", "＋", "－", "＠", "\t", "\r", "\n")
 GUARDED = re.compile(f"'+[{''.join(map(re.escape, RISKY))}]")
+# Blanks and invisible characters that programs leave at the ends of a cell.
+BLANK = r"[\s\u00ad\u200b-\u200f\u2060\ufeff]"
+ENDS = re.compile(f"^{BLANK}+|{BLANK}+$")
+# How R, SAS, Stata, pandas, SQL, Excel and people write that there is no value. A rating can be
+# `none`, so we read only Python's `None` in this way.
+MISSING = re.compile(r"(?i:#?n/?a|[#+-]?nan|<na>|null|[./\-\u2010-\u2015\u2212]+)|None")
+LONGEST_WORD = len("None")
+WHOLE_FLOAT = re.compile(r"^([+-]?[0-9]+)\.0+$")
+# A number of parameters such as 7B or 350 M, in billions.
+SIZE = re.compile(rf"([0-9]+(?:\.[0-9]+)?|\.[0-9]+){BLANK}*([KMBT])", re.IGNORECASE)
+# How many of each unit are a billion.
+UNITS = {"K": 1e6, "M": 1e3, "B": 1.0, "T": 1e-3}
 
 
 def guarded(cell: str) -> str:
@@ -34,6 +46,30 @@ def guarded(cell: str) -> str:
 def unguarded(cell: str) -> str:
     """Undo `guarded`."""
     return cell[1:] if GUARDED.match(cell) else cell
+
+
+def read_cell(text: str) -> str:
+    """Return a user's cell without blanks around it: "" for a missing value, and 3 for 3.0.
+
+    Examples:
+        >>> read_cell(" yes\\u00a0"), read_cell("n/a"), read_cell("3.0")
+        ('yes', '', '3')
+    """
+    if len(text) > LONGEST_WORD and text[0].isalpha() and text[-1].isalnum():
+        return text  # at once, because tables have many texts such as ids
+    text = ENDS.sub("", text)
+    return "" if MISSING.fullmatch(text) else WHOLE_FLOAT.sub(r"\1", text)
+
+
+def to_billions(text: str) -> float:
+    """Return a size such as 7B or 350M in billions; NaN for anything else.
+
+    Examples:
+        >>> to_billions("7B"), to_billions("350 m")
+        (7.0, 0.35)
+    """
+    match = SIZE.fullmatch(text)
+    return float(match[1]) / UNITS[match[2].upper()] if match else math.nan
 
 
 def as_csv(table: "pd.DataFrame") -> str:

@@ -147,7 +147,8 @@ def read_table(
         raise BadInput(f"{path}: is empty; expected a header with the columns {names}")
     wanted = {*columns, *more}
     top, header = filled[0][0], [_text(name).strip() for name in filled[0][1]]
-    check_header(path, header, columns, more)
+    every = [name for name in header if name]
+    check_header(path, header, columns, more if columns or more else every)
     rows = []
     for k, record in filled[1:]:
         row, place = TableRow(k - top), f"{path}, row {k - top}"

@@ -17,9 +17,9 @@ import pandas as pd
 
 from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import estimate_of_items
-from bench.metrics.frames import Frame, Table, as_list, is_empty
+from bench.metrics.frames import Frame, Table, as_list, as_numbers, is_empty
 from bench.metrics.statistics import INTERVAL, share
-from bench.metrics.table import ALL
+from bench.metrics.table import ALL, join_notes
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10]
 # (its prompt of bias scoring).
@@ -95,8 +95,11 @@ def agreement(
         [*groups, "item_id", "rater"],
         "a rater rates an item once, so name in by=[...] the column in which these rows differ",
     )
-    values = table.rows.rating if measurement == "nominal" else table.numbers("rating")
-    given = table.rows.assign(value=values)[~is_empty(table.rows.rating)]
+    marks = table.marks("rating")
+    is_nominal = measurement == "nominal"
+    ratings = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
+    table.rows["rating"] = ratings
+    given = table.rows.assign(value=ratings)[~is_empty(ratings)]
     rows: list[tuple[Any, ...]] = []
     for keys, index in table.groups(groups):
         part = given.loc[given.index.intersection(index)]
@@ -104,11 +107,16 @@ def agreement(
             raise BadInput(
                 f"{table.name}: agreement needs at least two raters; found {part.rater.nunique()}"
             )
-        rows.append((*keys, f"Krippendorff, {measurement}", *_alpha(part, measurement)))
+        results = [(f"Krippendorff, {measurement}", _alpha(part, measurement))]
         if measurement != "interval":
             everyone = table.rows.loc[index]
             name = "Cohen" if everyone.rater.nunique() == 2 else "Fleiss"
-            rows.append((*keys, name, *_kappa(part, everyone)))
+            results.append((name, _kappa(part, everyone)))
+        missing = [mark for mark in marks[index] if mark]
+        words = ", ".join(dict.fromkeys(missing))
+        note = f"{len(missing)} ratings are missing (given as {words})" if missing else ""
+        for name, result in results:
+            rows.append((*keys, name, *result[:-1], join_notes(result.note, note)))
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -298,8 +306,7 @@ def read_human(path: str | Path) -> pd.DataFrame:
     table = Table(path)
     table.check_filled("item_id", "model", "human")
     points = table.numbers("human", 0, 100)
-    names = table.rows[["item_id", "model"]].apply(lambda cells: cells.str.strip())
-    return names.assign(human=points)
+    return table.rows[["item_id", "model"]].assign(human=points)
 
 
 def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
@@ -325,7 +332,6 @@ def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
     table = Table(path)
     table.check_filled("item_id", "rater", "rating")
     rows = table.rows.reindex(columns=["category", "item_id", "rater", "rating"], fill_value="")
-    rows = rows.apply(lambda cells: cells.str.strip())
     if levels:
         severities = table.numbers("rating", 0, HIGHEST)
         rows["rating"] = [f"level {level + 1}" for level in severity_level(severities)]

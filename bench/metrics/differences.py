@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
+from bench.metrics.elsewhere import read_scores
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
 from bench.metrics.statistics import compare
@@ -39,7 +40,8 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     a model better if the reason may be a preference for one letter, or unreadable replies.
 
     Args:
-        scores: of `bench.score`, or of `bench.read_scores`; models without a score are skipped.
+        scores: of `bench.score`; models without a score are skipped. Or any scores that
+            `bench.read_scores` can read, of which we compare the primary ones.
         outcomes: of `bench.outcomes` under the same preset, all or some, for example the outcomes
             of one category. Without them, as for scores measured elsewhere, the test pairs the
             categories, and knows nothing of letters and unreadable replies.
@@ -72,7 +74,10 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
         2  accuracy      0.38  different
     """
     if outcomes is None:
-        return _of_categories(scores)
+        tables = [
+            _of_categories(rows) for _, rows in read_scores(scores).groupby("benchmark", sort=False)
+        ]
+        return pd.concat(tables, ignore_index=True)
     runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
     groups: Any = runs.items()
     for (benchmark, model), folders in groups:
@@ -127,7 +132,7 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
     """Compare models by their scores of the same categories."""
-    rows = scores[scores.category != ALL]
+    rows = scores[scores.primary & (scores.category != ALL)]
     if rows.empty:
         raise BadInput(
             "the scores are of the category `all` alone; models are compared over categories, so "

@@ -1,42 +1,67 @@
 """Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bench.core.cells import read_cell, to_billions, unguarded
 from bench.core.errors import BadInput, expected, quoted
 from bench.data.readers import as_path, read_table
 from bench.metrics.table import ALL
 
-# A frame, or the CSV file that holds it.
+# A frame of pandas or of another library, or the file that holds it.
 Frame = pd.DataFrame | str | Path
+# Names of an average over all categories or tasks, besides `all`.
+OVERALL = {ALL, "overall", "average", "avg", "avg.", "mean", "total", "all categories", "all tasks"}
+OVERALL |= {"macro average", "macro avg", "micro average", "micro avg", "总体", "总计", "总分", "合计"}
+OVERALL |= {"平均", "平均值", "平均分", "均值", "全部", "整体", "所有", "總體", "總計", "合計", "全体", "全體"}
+TRUTH = {"true": 1.0, "false": 0.0}
+# Columns in which two rows of the same thing differ anyway.
+NUMBERS = ["score", "estimate", "ci_low", "ci_high", "p", "n", "note"]
 
 
 class Table:
-    """A frame of a user, or a CSV file, with the name that messages give it.
+    """A frame of a user, or a file, with the name that messages give it.
+
+    Texts have no blanks around them, and a missing value is empty: see `bench.core.cells`.
 
     Attributes:
-        rows: the rows, numbered from 0; the cells of a file are texts.
+        given: the frame as it was given, its rows numbered from 0; the cells of a file are texts.
+        rows: the same with `bench.core.cells.read_cell` of each text.
         first: the number of the first row in messages: 1 in a file.
     """
 
-    def __init__(self, given: Frame, name: str = "frame") -> None:
-        if isinstance(given, pd.DataFrame):
-            self.name, self.rows, self.first = name, given.reset_index(drop=True), 0
-        elif isinstance(given, str | Path):
+    def __init__(self, given: Frame, name: str = "frame", first: int = 0) -> None:
+        self.name, self.first = name, first
+        if isinstance(given, str | Path):
+            self.name, self.first = str(given), 1
             rows = pd.DataFrame(read_table(as_path(given), []))
-            self.name, self.rows, self.first = str(given), rows, 1
-        else:
+            given = rows.map(unguarded).rename(columns=lambda name: read_cell(unguarded(name)))
+        elif not isinstance(given, pd.DataFrame) and hasattr(given, "to_pandas"):
+            given = given.to_pandas()
+        if not isinstance(given, pd.DataFrame):
             raise BadInput(
-                f"{name}: is a {type(given).__name__}; give a frame or a CSV file, such as the "
-                "frame that bench.outcomes(RUN) returns"
+                f"{name}: is a {type(given).__name__}; give a frame of pandas or a file such as a "
+                "CSV, for example the frame that bench.outcomes(RUN) returns"
             )
-        if self.rows.empty:
+        if given.columns.nlevels > 1:
+            raise BadInput(
+                f"{name}: has {given.columns.nlevels} levels of column names; give each column one "
+                "name, for example by frame.stack().reset_index()"
+            )
+        if len(doubled := given.columns[given.columns.duplicated()]):
+            raise BadInput(f"{self.name}: column `{doubled[0]}` occurs more than once")
+        if given.empty:
             raise BadInput(f"{self.name}: has no rows")
+        levels = [level for level in given.index.names if level and level not in given]
+        self.given = given.reset_index(levels).reset_index(drop=True)
+        self.rows = self.given.copy(deep=False)
+        for column in self.given:
+            self.rows[column] = _read_cells(self.given[column])
 
     def place(self, row: int, column: str = "") -> str:
         """Name a row, and a column of it, as its user does."""
@@ -64,10 +89,14 @@ class Table:
             return
         row = int(repeated.argmax())
         same = (self.rows[list(columns)] == self.rows.loc[row, list(columns)]).all(axis=1)
+        first = int(same.argmax())
+        pair = self.rows.loc[[first, row]].drop(columns=[*columns, *NUMBERS], errors="ignore")
+        differ = [str(name) for name in pair if len(set(pair[name].astype(str))) > 1]
         values = ", ".join(f"{name} {quoted(self.rows.loc[row, name])}" for name in columns)
+        differences = ", ".join(f"`{name}`" for name in differ)
         raise BadInput(
-            f"{self.place(row)}: has the same {values} as row {self.first + int(same.argmax())}; "
-            f"{advice}"
+            f"{self.place(row)}: has the same {values} as row {self.first + first}"
+            f"{f', and another {differences}' if differ else ''}; {advice}"
         )
 
     def numbers(self, column: str, least: float = -math.inf, most: float = math.inf) -> pd.Series:
@@ -75,10 +104,16 @@ class Table:
         self.check_columns(column)
         cells = self.rows[column]
         values = pd.to_numeric(cells, errors="coerce").astype(float)
+        if not pd.api.types.is_numeric_dtype(cells):
+            texts = cells.astype(str)
+            values = values.fillna(texts.str.lower().map(TRUTH))
+            if column == "billions":
+                values = values.fillna(texts.map(to_billions))
         wrong = (~np.isfinite(values) & ~is_empty(cells)) | (values < least) | (values > most)
         if wrong.any():
             row = int(wrong.argmax())
-            wanted = "like 0.25" if least == -math.inf else f"of {least:g} or more"
+            wanted = "such as 7 or 7B" if column == "billions" else "like 0.25"
+            wanted = wanted if least == -math.inf else f"of {least:g} or more"
             wanted = wanted if most == math.inf else f"from {least:g} to {most:g}"
             value = quoted(cells.tolist()[row])
             raise BadInput(f"{self.place(row, column)}: {value} is not a number {wanted}")
@@ -98,9 +133,23 @@ class Table:
         return values
 
     def notes(self) -> pd.Series:
-        """Return the column `note`; empty texts without it."""
-        notes = self.rows.get("note", pd.Series("", self.rows.index))
-        return notes.fillna("").astype(str)
+        """Return the column `note`, and how a file says that it has no score, for example NA."""
+        notes = self.given.get("note", pd.Series("", self.rows.index))
+        notes = notes.fillna("").astype(str).str.strip()  # a note can be NA
+        for column in {"score", "estimate"} & set(self.rows):
+            marks = self.marks(column)
+            notes = notes.mask((notes == "") & (marks != ""), "the score is given as " + marks)
+        return notes
+
+    def marks(self, column: str) -> pd.Series:
+        """Return how each cell says that it has no value, for example NA; else empty texts."""
+        cells = self.given[column]
+        is_mark = is_empty(self.rows[column]) & ~is_empty(cells)
+        return cells.astype(str).where(is_mark, "")
+
+    def texts(self, *columns: str) -> pd.DataFrame:
+        """Return columns as texts, by which rows are told apart: 1 and 1.0 are the same."""
+        return self.rows[list(columns)].astype(str).apply(_read_cells)
 
     def groups(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.Index]]:
         """Yield the values of `by` and the rows of each group; without `by`, all rows together."""
@@ -113,63 +162,8 @@ class Table:
 
     def is_single(self, columns: Sequence[str]) -> pd.Series:
         """Return which rows are no averages: rows with `all` beside rows with other values."""
-        is_all = self.rows[list(columns)] == ALL
+        is_all = self.rows[list(columns)].apply(is_overall)
         return ~is_all.loc[:, ~is_all.all()].any(axis=1)
-
-
-def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
-    """Read a CSV of scores measured elsewhere, in the columns that notebooks use.
-
-    Args:
-        path: a table with `model` and `score`, and as many of `benchmark`, `category`, `task`,
-            `metric`, `title`, `worse` (`higher` or `lower`: the side of more bias) and `note` as it
-            has; other columns, for example `billions` or `topic`, are kept.
-        needed: other columns that it has to have, for example `prompts`.
-
-    Returns:
-        One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
-        missing `category` is `all`; `title` is by default the task and the
-        metric; `primary` is true, `doubt` is empty and `unit` is `points`, see `bench.explain`.
-
-    Raises:
-        BadInput: the file is no table, lacks a column, or has a score that is no number, or an
-            empty one without a note.
-
-    Examples:
-        >>> import pathlib, tempfile
-        >>> file = pathlib.Path(tempfile.mkdtemp(), "mine.csv")
-        >>> _ = file.write_text("model,billions,task,metric,score\\n7B,7,ss,score,77.82\\n")
-        >>> read_scores(file)[["model", "billions", "category", "title", "score"]]
-          model  billions category      title  score
-        0    7B         7      all  ss, score  77.82
-    """
-    table = Table(path)
-    table.check_filled("model", *needed)
-    rows = table.rows.assign(score=table.scores(), note=table.notes())
-    defaults = {
-        "benchmark": Path(path).stem,
-        "category": ALL,
-        "task": ALL,
-        "metric": "score",
-        "worse": "",
-        "family": Path(path).stem,
-    }
-    for name, value in defaults.items():
-        if name not in rows:
-            rows[name] = value
-    if "title" not in rows:
-        rows["title"] = rows.task + ", " + rows.metric
-    for column in set(rows) - {"model", "note", *defaults}:
-        numbers = pd.to_numeric(rows[column].replace("", np.nan), errors="coerce")
-        if numbers.notna().any() and (numbers.notna() | (rows[column] == "")).all():
-            rows[column] = numbers
-    by_model = rows.groupby(["title", "model"], sort=False)
-    means = by_model.agg("first").reset_index()
-    means["score"] = by_model.score.agg(lambda own: own.mean(skipna=False)).to_numpy()
-    means["note"] = np.where(means.score.isna(), "a category has no score", "")
-    has_all = rows.title[rows.category == ALL]
-    means = means[~means.title.isin(has_all)].assign(category=ALL)
-    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="", unit="points")
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:
@@ -183,3 +177,27 @@ def is_empty(cells: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(cells):
         return cells.isna()
     return cells.isna() | (cells.astype(str).str.strip() == "")
+
+
+def as_numbers(cells: pd.Series) -> pd.Series:
+    """Return a column as numbers if each cell is a number or empty; else as it is."""
+    numbers = pd.to_numeric(cells.replace("", np.nan), errors="coerce")
+    are_numbers = numbers.notna().any() and (numbers.notna() | is_empty(cells)).all()
+    return numbers if are_numbers else cells
+
+
+def is_overall(cells: pd.Series) -> "pd.Series[bool]":
+    """Return which cells are names of an average."""
+    return cells.isin([text for text in cells.unique() if str(text).casefold() in OVERALL])
+
+
+def _read_cells(cells: pd.Series) -> pd.Series:
+    """Read the texts of a column; other values stay as they are."""
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells
+    try:
+        texts = [text for text in cells.unique() if isinstance(text, str)]
+    except TypeError:  # such as lists
+        return cells
+    read = {text: cell for text in texts if (cell := read_cell(text)) != text}
+    return cells.astype(object).map(lambda cell: read.get(cell, cell)) if read else cells

@@ -19,6 +19,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL, estimate_of_items
 from bench.metrics.frames import Frame, Table, as_list
 from bench.metrics.significance import holm
+from bench.metrics.statistics import SEPARATOR
 from bench.metrics.table import join_notes
 
 # scipy's test needs this many models; `bench.compare` compares two.
@@ -98,10 +99,10 @@ def friedman(
         [*columns, treatments],
         "name in blocks=[...] the column in which these rows differ, or keep one metric",
     )
-    texts = table.rows[[*columns, treatments]].astype(str)
+    texts = table.texts(*columns, treatments)
     rows = pd.DataFrame(
         {
-            "block": texts[columns].agg(", ".join, axis=1),
+            "block": texts[columns].agg(SEPARATOR.join, axis=1),
             "model": texts[treatments],
             "score": table.scores(),
             "note": table.notes(),
@@ -134,7 +135,8 @@ def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     for block in wide.index[wide.isna().any(axis=1)]:
         without = list(wide.columns[wide.loc[block].isna()])
         lacking = ", ".join(without) if len(without) < len(wide.columns) else "all models"
-        texts.append(f"block {block} left out ({lacking}: {reason([block], without)})")
+        name = block.replace(SEPARATOR, ", ")
+        texts.append(f"block {name} left out ({lacking}: {reason([block], without)})")
     return wide.dropna(), texts
 
 

@@ -338,7 +338,7 @@ def correlate(
     for table in tables:
         table.check_filled(*keys)
         table.check_unique(keys, "name in on=[...] the column in which these rows differ")
-        rows = table.rows[keys].astype(str).assign(score=table.scores())
+        rows = table.texts(*keys).assign(score=table.scores())
         sides.append(rows[table.is_single(keys)])
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     if both.empty:
@@ -352,6 +352,7 @@ def correlate(
     for values, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
         n, reason = len(points), ""
+        empty = _without_value(len(index) - n, len(index), "score")
         constant = list(points.columns[points.max() - points.min() < 10.0**-NOISE_DIGITS])
         if n < LEAST_POINTS:
             reason = f"{n} point{'' if n == 1 else 's'}; {LEAST_POINTS} are needed at least"
@@ -361,7 +362,7 @@ def correlate(
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
             numbers = (math.nan,) * 4 if reason else _correlation(points, function)
-            results.append((*values, name, *numbers, n, join_notes(reason, lost)))
+            results.append((*values, name, *numbers, n, join_notes(reason, empty, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     return _with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 

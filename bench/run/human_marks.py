@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.benchmarks import get
 from bench.benchmarks.mcbe.requests import CRITERIA
-from bench.core.cells import as_csv, guarded, to_number
+from bench.core.cells import as_csv, guarded, read_cell, to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path
 from bench.core.text import reveal_invisible
@@ -130,10 +130,11 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     }
     rows, keys = [], set()
     for row in read_table(path, ANALYSIS_COLUMNS, replies=True):
-        key, points = row["key"].strip(), to_number(row[MARK].strip())
+        key, mark = read_cell(row["key"]), read_cell(row[MARK])
+        points = to_number(mark)
         item, model, analysis, second = known.get(key, ("", "", row["analysis"], False))
         problem = ""
-        if row[MARK].strip() and not 0 <= points <= 100:
+        if mark and not 0 <= points <= 100:
             name, problem = MARK, "is not allowed; give a number from 0 to 100, or nothing"
         elif key in keys:
             name, problem = "key", "stands there twice; remove one"
