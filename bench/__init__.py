@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # the same names for type checkers
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
     from bench.metrics.agreement import agreement
     from bench.metrics.differences import differences, open_ranks
-    from bench.metrics.engine import Metric
     from bench.metrics.elsewhere import read_scores
+    from bench.metrics.engine import Metric
     from bench.metrics.friedman import friedman
     from bench.metrics.primary import explain, measure
     from bench.metrics.statistics import compare, correlate, share, trend

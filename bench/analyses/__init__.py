@@ -21,6 +21,7 @@ from bench.core.progress import say
 from bench.core.text import read_list
 from bench.data import OWN_SAMPLES
 from bench.metrics.elsewhere import read_scores
+from bench.metrics.frames import Table
 from bench.metrics.primary import REFERENCES, explain
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts
@@ -106,15 +107,18 @@ def open_scores(
     demo: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
     columns: Mapping[str, Mapping[str, Any] | str] | None = None,
+    needed: Sequence[str] = (),
 ) -> Scores:
     """Open the scores of runs, or scores measured elsewhere.
 
     Args:
         runs, benchmarks, models, demo, options: as in `opened`.
-        csv: a file of scores, in place of runs; see `bench.read_scores`.
+        csv: a file of scores, in place of runs; see `bench.read_scores`. Here, `benchmarks` and
+            `models` are names in this file.
         preset: the preset of the scores; default: the runs' own.
-        columns: values of models, by the name of a column, for example `{"billions": {"gpt-x":
+        columns: numbers of models, by the name of a column, for example `{"billions": {"gpt-x":
             175}}`. Models have their name in `bench run` or in tables; others keep their value.
+        needed: columns that the scores have to have.
 
     Returns:
         Scores as `bench.explain` returns them. The scores of runs also have `asked_as`, `family`
@@ -132,7 +136,9 @@ def open_scores(
         1  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.6
     """
     if csv:
-        frame = _with_columns(read_scores(csv), columns or {})
+        benchmarks, models = parameters(benchmarks=benchmarks, models=models)
+        frame = read_scores(csv, *needed, benchmarks=benchmarks, models=models)
+        frame = _with_columns(frame, columns or {})
         return Scores(frame, frame, [])
     found = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
     facts = model_facts(*found)[["model", "benchmark", "asked_as", "family", "billions"]]
@@ -141,19 +147,21 @@ def open_scores(
         for is_common in (False, True)
     ]
     own, common = (_with_columns(table, columns or {}) for table in tables)
+    Table(own, "scores of runs").check_columns(*needed)
     return Scores(own, common, found)
 
 
 def _with_columns(
     table: pd.DataFrame, columns: Mapping[str, Mapping[str, Any] | str]
 ) -> pd.DataFrame:
-    """Add values of models to a table."""
+    """Add numbers of models to a table."""
     for name, given in columns.items():
         (values,) = parameters(**{name: given})
-        found = table.model.map(values)
+        found = table.model.map(values).astype(object)
         if "asked_as" in table:
             found = found.fillna(table.asked_as.map(values))
-        table = table.assign(**{name: found.fillna(table[name]) if name in table else found})
+        found = found.fillna(table[name]) if name in table else found
+        table = table.assign(**{name: Table(pd.DataFrame({name: found}), "scores").numbers(name)})
     return table
 
 

@@ -41,7 +41,7 @@ def open_conditions(
     condition: Callable[[Run], str] = prompt_set,
     *,
     name: str = "prompt sets",
-    benchmark: str = "cbbq",
+    benchmark: str = "",
     models: Sequence[str] | str = (),
     preset: str = "",
     demo: Sequence[Mapping[str, Any]] = (),
@@ -56,6 +56,7 @@ def open_conditions(
         runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
         csv: a file of scores, in place of runs: see `bench.read_scores`. Its column `prompts` is
             the condition.
+        benchmark: default: CBBQ, or the only one of the file.
         condition: the function that returns the condition of a run.
         name: the name of the conditions in messages.
         preset: the preset of the outcomes; default: the runs' own.
@@ -65,7 +66,8 @@ def open_conditions(
     Returns:
         Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, of
         the questions that a model was asked under all its conditions; and the runs. Of a CSV: its
-        scores without averages over categories, each a cluster of its own, and no runs.
+        primary scores without averages over categories or tasks, and no runs; a category is a
+        cluster.
 
     Raises:
         BadInput: two runs of a model under one condition are equally like its other runs, or the
@@ -73,12 +75,12 @@ def open_conditions(
             `bench.read_scores`.
         NoRuns: no model has two conditions.
     """
-    if csv:
-        scores = read_scores(csv, "prompts")
-        single = scores[scores.category != ALL]
-        scores = _in_common(scores if single.empty else single)
-        return scores.assign(cluster=range(len(scores)), stratum=ALL), []
     given, models = parameters(runs=runs, models=models)
+    if csv:
+        wanted = [benchmark] if benchmark else []
+        scores = read_scores(csv, "prompts", benchmarks=wanted, models=models)
+        return _of_categories(str(csv), scores), []
+    benchmark = benchmark or "cbbq"
     given = given or [
         evaluate(benchmark, partial=True, data=OWN_SAMPLES, **options, **own) for own in demo
     ]
@@ -89,6 +91,22 @@ def open_conditions(
     ]
     chosen = [run for own in sides.values() for run in own]
     return _in_common(pd.concat(parts, ignore_index=True)), chosen
+
+
+def _of_categories(name: str, scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the primary scores of single categories and tasks."""
+    rows = scores[scores.primary & (scores.category != ALL)]
+    has_tasks = rows.groupby("metric").task.transform("nunique") > 1
+    rows = rows[(rows.task != ALL) | ~has_tasks]
+    benchmarks = list(rows.benchmark.unique())
+    if len(benchmarks) > 1:
+        raise BadInput(f"{name}: has scores of {', '.join(benchmarks)}; keep one of them")
+    if rows.empty:
+        raise BadInput(
+            f"{name}: has scores over all categories alone, which cannot be tested; give a row for "
+            "each category"
+        )
+    return _in_common(rows).assign(cluster=lambda rows: rows.category, stratum=ALL)
 
 
 def _in_common(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,30 @@ from bench.metrics.table import ALL
 Frame = pd.DataFrame | str | Path
 # Names of an average over all categories or tasks, besides `all`.
 OVERALL = {ALL, "overall", "average", "avg", "avg.", "mean", "total", "all categories", "all tasks"}
-OVERALL |= {"macro average", "macro avg", "micro average", "micro avg", "总体", "总计", "总分", "合计"}
-OVERALL |= {"平均", "平均值", "平均分", "均值", "全部", "整体", "所有", "總體", "總計", "合計", "全体", "全體"}
+OVERALL |= {
+    "macro average",
+    "macro avg",
+    "micro average",
+    "micro avg",
+    "总体",
+    "总计",
+    "总分",
+    "合计",
+}
+OVERALL |= {
+    "平均",
+    "平均值",
+    "平均分",
+    "均值",
+    "全部",
+    "整体",
+    "所有",
+    "總體",
+    "總計",
+    "合計",
+    "全体",
+    "全體",
+}
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns in which two rows of the same thing differ anyway.
 NUMBERS = ["score", "estimate", "ci_low", "ci_high", "p", "n", "note"]
