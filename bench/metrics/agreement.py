@@ -97,9 +97,9 @@ def agreement(
     )
     marks = table.marks("rating")
     is_nominal = measurement == "nominal"
-    ratings = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
-    table.rows["rating"] = ratings
-    given = table.rows.assign(value=ratings)[~is_empty(ratings)]
+    values = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
+    table.rows["rating"] = values
+    given = table.rows.assign(value=values)[~is_empty(values)]
     rows: list[tuple[Any, ...]] = []
     for keys, index in table.groups(groups):
         part = given.loc[given.index.intersection(index)]

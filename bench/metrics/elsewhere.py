@@ -55,7 +55,7 @@ def read_scores(
         - `category` and `task`: by default `all`, as are other names of an average such as Total;
         - `metric`: by default `score`; `title`: by default the task and the metric;
         - `worse`: `higher` or `lower`, the side of more bias. By default it is the side in the
-          benchmark, or in the only benchmark with this task and metric; else it is empty;
+          benchmark, or, if the table names none, of this task and metric in any; else empty;
         - `unit`: `%` for shares from 0 to 1, by default `points`;
         - `primary`, `doubt` and `note`: see `bench.explain`; by default true and empty.
 
@@ -99,14 +99,14 @@ def read_scores(
     if repeats:
         rows = _means(rows, [*keys, "task", "metric"], "a repeat has no score")
     rows = pd.concat([*_over_tasks(rows, keys), rows], ignore_index=True)
-    # In each metric, the score over all tasks comes first.
-    order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()
-    rows = rows.iloc[np.lexsort([rows.task != ALL, order])]
     by_model = [key for key in keys if key != "category"]
     overall = pd.MultiIndex.from_frame(rows.loc[rows.category == ALL, by_model])
     means = _complete_means(rows[rows.category != ALL], by_model, "category")
     means = means[~pd.MultiIndex.from_frame(means[by_model]).isin(overall)].assign(category=ALL)
-    return pd.concat([rows, means], ignore_index=True)[list(rows)]
+    rows = pd.concat([rows, means], ignore_index=True)[list(rows)]
+    # In each metric, the score over all tasks comes first.
+    order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()
+    return rows.iloc[np.lexsort([rows.task != ALL, order])].reset_index(drop=True)
 
 
 def _with_known_names(table: Table) -> Table:
@@ -119,13 +119,14 @@ def _with_known_names(table: Table) -> Table:
 def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:
     """Turn a row per model, and a column per category, into a row per score."""
     rows = table.rows
-    if {"score", "estimate"} & {*rows}:
+    if "model" in rows and {"score", "estimate"} & {*rows}:
         return table
     columns = [name for name in rows if name and name not in {*DEFAULTS, *OTHERS, *needed}]
     columns = [name for name in columns if pd.to_numeric(rows[name], errors="coerce").notna().any()]
     if "model" not in rows or "category" in rows or len(columns) < 2:
         raise BadInput(
-            f"{table.name}: has no column `score`; give a row for each score, in the columns "
+            f"{table.name}: has no column `{'score' if 'model' in rows else 'model'}`; give a row "
+            "for each score, in the columns "
             "model, category, task, metric and score, or a row for each model, with its name in "
             "the column model and a column of numbers for each category"
         )
@@ -171,16 +172,16 @@ def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:
             f"{table.place(row, 'score')}: {rows.score[row]:g} is no share from 0 to 1, which the "
             f"unit % is for; write {rows.score[row] / 100:g}, or the unit points"
         )
-    places = list(zip(rows.benchmark, rows.task, rows.metric, strict=True))
-    sides = {} if rows.worse.all() else {place: _side(*place) for place in set(places)}
-    rows["worse"] = [worse or sides[place] for worse, place in zip(rows.worse, places, strict=True)]
+    is_named = "benchmark" in of_words
+    for place, scores in rows[rows.worse == ""].groupby(["benchmark", "task", "metric"]):
+        rows.loc[scores.index, "worse"] = _side(*place, is_named=is_named)
     return rows
 
 
 def _words(table: Table, rows: pd.DataFrame, column: str, words: Sequence[str]) -> pd.Series:
     """Return a column that has one of some words in all rows of a score, or nothing."""
     cells = rows[column].str.lower()
-    by_score = cells.replace("", np.nan).groupby([rows.benchmark, rows.title])
+    by_score = cells.mask(cells == "").groupby([rows.benchmark, rows.title])
     first = by_score.transform("first").fillna("")
     is_wrong = (cells != "") & (~cells.isin(words) | (cells != first))
     if is_wrong.any():
@@ -198,11 +199,12 @@ def _benchmark(name: str) -> str:
     return plain if plain in names() else name
 
 
-def _side(benchmark: str, task: str, metric: str) -> str:
+def _side(benchmark: str, task: str, metric: str, *, is_named: bool) -> str:
     """Return the side of more bias, by the primary metrics of benchmarks; "" if it is not known."""
     is_known = benchmark in names()
-    if not is_known and (task, metric) == (ALL, DEFAULTS["metric"]):
-        return ""  # any table may have a score over all tasks
+    # Another benchmark, and a score over all tasks, can have any side.
+    if not is_known and (is_named or (task, metric) == (ALL, DEFAULTS["metric"])):
+        return ""
     of_benchmarks = [benchmark] if is_known else names()
     lines = [line for name in of_benchmarks for line in get(name).metrics.primary_metrics]
     sides = {
@@ -220,7 +222,7 @@ def _means(rows: pd.DataFrame, by: Sequence[str], note: str) -> pd.DataFrame:
     """
     groups = rows.groupby(list(by), sort=False)
     values = groups.nunique(dropna=False).max()
-    means = groups[list(values.index[values == 1])].first()
+    means = groups[list(values.index[~(values > 1)])].first()
     means["score"] = groups.score.agg(lambda scores: scores.mean(skipna=False))
     return means.assign(note=np.where(means.score.isna(), note, "")).reset_index()
 

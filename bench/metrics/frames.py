@@ -102,7 +102,10 @@ class Table:
         for column in columns:
             empty = is_empty(self.rows[column]) & rows
             if empty.any():
-                raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
+                row = int(empty.argmax())
+                mark = self.marks(column)[row]
+                given = f" (given as {mark})" if mark else ""
+                raise BadInput(f"{self.place(row, column)}: is empty{given}")
 
     def check_unique(self, columns: Sequence[str], advice: str) -> None:
         """Refuse two rows that are equal in all of the columns."""
@@ -114,7 +117,7 @@ class Table:
         first = int(same.argmax())
         pair = self.rows.loc[[first, row]].drop(columns=[*columns, *NUMBERS], errors="ignore")
         differ = [str(name) for name in pair if len(set(pair[name].astype(str))) > 1]
-        values = ", ".join(f"{name} {quoted(self.rows.loc[row, name])}" for name in columns)
+        values = ", ".join(f"{name} {quoted(self.rows[name].tolist()[row])}" for name in columns)
         differences = ", ".join(f"`{name}`" for name in differ)
         raise BadInput(
             f"{self.place(row)}: has the same {values} as row {self.first + first}"
@@ -130,7 +133,7 @@ class Table:
             texts = cells.astype(str)
             values = values.fillna(texts.str.lower().map(TRUTH))
             if column == "billions":
-                values = values.fillna(texts.map(to_billions))
+                values = values.fillna(texts.map(to_billions, na_action="ignore"))
         wrong = (~np.isfinite(values) & ~is_empty(cells)) | (values < least) | (values > most)
         if wrong.any():
             row = int(wrong.argmax())
@@ -165,13 +168,12 @@ class Table:
 
     def marks(self, column: str) -> pd.Series:
         """Return how each cell says that it has no value, for example NA; else empty texts."""
-        cells = self.given[column]
-        is_mark = is_empty(self.rows[column]) & ~is_empty(cells)
-        return cells.astype(str).where(is_mark, "")
+        cells = self.given[column].fillna("").astype(str).str.strip()
+        return cells.where(is_empty(self.rows[column]), "")
 
     def texts(self, *columns: str) -> pd.DataFrame:
-        """Return columns as texts, by which rows are told apart: 1 and 1.0 are the same."""
-        return self.rows[list(columns)].astype(str).apply(_read_cells)
+        """Return columns as texts, in which 1 and 1.0 are the same and empty cells are empty."""
+        return self.rows[list(columns)].astype(str).apply(_read_cells).fillna("")
 
     def groups(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.Index]]:
         """Yield the values of `by` and the rows of each group; without `by`, all rows together."""
