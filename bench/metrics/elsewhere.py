@@ -106,7 +106,9 @@ def read_scores(
     rows = pd.concat([rows, means], ignore_index=True)[list(rows)]
     # In each metric, the score over all tasks comes first.
     order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()
-    return rows.iloc[np.lexsort([rows.task != ALL, order])].reset_index(drop=True)
+    rows = rows.assign(order=order, is_of_task=rows.task != ALL)
+    rows = rows.sort_values(["order", "is_of_task"], kind="stable", ignore_index=True)
+    return rows.drop(columns=["order", "is_of_task"])
 
 
 def _with_known_names(table: Table) -> Table:
@@ -121,7 +123,7 @@ def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:
     rows = table.rows
     if "model" in rows and {"score", "estimate"} & {*rows}:
         return table
-    columns = [name for name in rows if name and name not in {*DEFAULTS, *OTHERS, *needed}]
+    columns = [str(name) for name in rows if name and name not in {*DEFAULTS, *OTHERS, *needed}]
     columns = [name for name in columns if pd.to_numeric(rows[name], errors="coerce").notna().any()]
     if "model" not in rows or "category" in rows or len(columns) < 2:
         raise BadInput(
@@ -173,8 +175,9 @@ def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:
             f"unit % is for; write {rows.score[row] / 100:g}, or the unit points"
         )
     is_named = "benchmark" in of_words
-    for place, scores in rows[rows.worse == ""].groupby(["benchmark", "task", "metric"]):
-        rows.loc[scores.index, "worse"] = _side(*place, is_named=is_named)
+    places = list(zip(rows.benchmark, rows.task, rows.metric, strict=True))
+    sides = {} if rows.worse.all() else {place: _side(*place, is_named) for place in set(places)}
+    rows["worse"] = [worse or sides[place] for worse, place in zip(rows.worse, places, strict=True)]
     return rows
 
 
@@ -199,7 +202,7 @@ def _benchmark(name: str) -> str:
     return plain if plain in names() else name
 
 
-def _side(benchmark: str, task: str, metric: str, *, is_named: bool) -> str:
+def _side(benchmark: str, task: str, metric: str, is_named: bool) -> str:
     """Return the side of more bias, by the primary metrics of benchmarks; "" if it is not known."""
     is_known = benchmark in names()
     # Another benchmark, and a score over all tasks, can have any side.
