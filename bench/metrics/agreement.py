@@ -69,9 +69,9 @@ def agreement(
         and `note`.
 
     Raises:
-        BadInput: a column that is not there, fewer than two raters, an item that a rater has rated
-            twice, an item of several clusters, an unknown measurement, more than 60 ranks, or a
-            rating that is no number if the measurement needs numbers.
+        BadInput: a column that is not there, fewer than two raters in all groups together, an item
+            that a rater has rated twice, an item of several clusters, an unknown measurement, more
+            than 60 ranks, or a rating that is no number if the measurement needs numbers.
 
     Examples:
         >>> import pandas as pd
@@ -95,20 +95,27 @@ def agreement(
         [*groups, "item_id", "rater"],
         "a rater rates an item once, so name in by=[...] the column in which these rows differ",
     )
+    # Tables of categories would have a row or column for unused ones too.
+    kinds = table.rows.dtypes.items()
+    categorical = [name for name, kind in kinds if isinstance(kind, pd.CategoricalDtype)]
+    table.rows = table.rows.astype(dict.fromkeys(categorical, object))
     values = table.rows.rating if measurement == "nominal" else table.numbers("rating")
     given = table.rows.assign(value=values)[~is_empty(table.rows.rating)]
+    needed = "agreement needs at least two raters; found"
+    if given.rater.nunique() < 2:
+        raise BadInput(f"{table.name}: {needed} {given.rater.nunique()}")
     rows: list[tuple[Any, ...]] = []
     for keys, index in table.groups(groups):
-        part = given.loc[given.index.intersection(index)]
-        if part.rater.nunique() < 2:
-            raise BadInput(
-                f"{table.name}: agreement needs at least two raters; found {part.rater.nunique()}"
-            )
-        rows.append((*keys, f"Krippendorff, {measurement}", *_alpha(part, measurement)))
+        part, everyone = given.loc[given.index.intersection(index)], table.rows.loc[index]
+        n, raters = part.item_id.nunique(), part.rater.nunique()
+        note = f"{', '.join(map(str, keys))}: {needed} {raters}"
+        alpha = kappa = Coefficient(math.nan, math.nan, math.nan, n, raters, note)
+        if raters >= 2:
+            alpha, kappa = _alpha(part, measurement), _kappa(part, everyone)
+        rows.append((*keys, f"Krippendorff, {measurement}", *alpha))
         if measurement != "interval":
-            everyone = table.rows.loc[index]
-            name = "Cohen" if everyone.rater.nunique() == 2 else "Fleiss"
-            rows.append((*keys, name, *_kappa(part, everyone)))
+            name = "Fleiss" if everyone.rater.nunique() > 2 else "Cohen"
+            rows.append((*keys, name, *kappa))
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
