@@ -109,9 +109,8 @@ def notebook(path: Path) -> dict[str, str | bytes]:
             continue
         tags = cell["metadata"].get("tags", [])
         parts.append(f"```python\n{text}\n```")
-        if text.count("\n") >= LINES or "more-parameters" in tags:
-            what = "More parameters" if "more-parameters" in tags else "Code"
-            parts[-1] = f"<details markdown><summary>{what}</summary>\n\n{parts[-1]}\n\n</details>"
+        if text.count("\n") >= LINES and "parameters" not in tags:
+            parts[-1] = f"<details markdown><summary>Code</summary>\n\n{parts[-1]}\n\n</details>"
         for output in cell["outputs"]:
             data = output.get("data", {})
             html, plain = "".join(data.get("text/html", "")), "".join(output.get("text", ""))

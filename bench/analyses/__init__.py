@@ -18,7 +18,7 @@ from bench.benchmarks import names, resolve
 from bench.core import places
 from bench.core.errors import NoRuns
 from bench.core.progress import say
-from bench.core.text import read_list
+from bench.core.text import read_list, read_mapping
 from bench.data import OWN_SAMPLES
 from bench.metrics.elsewhere import read_scores
 from bench.metrics.frames import Table
@@ -156,7 +156,7 @@ def _with_columns(
 ) -> pd.DataFrame:
     """Add numbers of models to a table."""
     for name, given in columns.items():
-        (values,) = parameters(**{name: given})
+        values = read_mapping(given, name=name)
         found = table.model.map(values).astype(object)
         if "asked_as" in table:
             found = found.fillna(table.asked_as.map(values))
@@ -168,7 +168,8 @@ def _with_columns(
 def parameters(**given: Any) -> list[Any]:
     """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
-    A text is JSON, or names with commas between them, as in the command.
+    A text is JSON, or names with commas between them, as in the command. None, as `-p runs None`
+    gives it, is an empty list.
 
     Examples:
         >>> benchmarks, sizes = parameters(benchmarks="mcbe,cbbq", sizes='{"gpt-x": 175}')

@@ -18,8 +18,9 @@ from bench.benchmarks.mcbe import scores as mcbe
 from bench.core.cells import read_cell, to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
-from bench.data.readers import read_table
+from bench.data.readers import as_path, read_table
 from bench.metrics.agreement import read_human
+from bench.metrics.frames import as_list
 from bench.run import evaluate_all
 from bench.run.human_marks import cell, read_analyses
 from bench.run.results import Run, labels
@@ -61,7 +62,9 @@ def judged(
     return found
 
 
-def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
+def load(
+    runs: Sequence[Run], people: str | Sequence[str] = "", verdicts_file: str = ""
+) -> pd.DataFrame:
     """Collect all grades that judges and people both gave.
 
     Args:
@@ -93,7 +96,7 @@ def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.D
     return grades.assign(repeat=grades.groupby(keys).cumcount()).reset_index(drop=True)
 
 
-def analyses(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
+def analyses(runs: Sequence[Run], people: str | Sequence[str] = "") -> pd.DataFrame:
     """Collect the points of McBE's bias analyses, averaged over repeats and people.
 
     Args:
@@ -130,32 +133,35 @@ def analyses(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
             each = np.round(np.clip(np.array(rule)[:, None] + np.stack(noise), 0, 100))
             marks["human"] = each.mean(axis=1)
         parts.append(_described(marks.dropna(subset="human"), items, judge, name))
-    return _joined(parts, people, [*COLUMNS, "said", "reference"])
+    files = ", ".join(as_list(people or None))
+    return _joined(parts, files, [*COLUMNS, "said", "reference"])
 
 
-def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
+def points(people: str | Sequence[str], runs: Sequence[Run]) -> pd.DataFrame:
     """Read people's points for bias analyses: `item_id`, `model`, `human`, `person` (the file).
 
     Args:
-        people: a sheet of `bench mark`, or a pattern of sheets, one per person. This gives a column
-            `second` too (whether it is a row's second mark), and NaN for a row without a mark. Or a
-            CSV file for `bench.metrics.agreement.read_human`, with the models' names in `bench run`
-            or in tables.
+        people: a sheet of `bench mark`, a pattern of sheets, one per person, or a list of these.
+            This gives a column `second` too (whether it is a row's second mark), and NaN for a row
+            without a mark. Or CSV files for `bench.metrics.agreement.read_human`, with the models'
+            names in `bench run` or in tables.
 
     Raises:
         BadInput: a file is wrong.
         NoRuns: there is no file yet.
     """
-    place = str(Path(people).expanduser())
-    files = [place] if Path(place).is_file() else sorted(glob.glob(place))
-    if not files:
-        raise NoRuns(
-            f"{'/'.join(Path(place).parts[-2:])}: no such sheet; run this first, and let people "
-            "fill it in: bench mark RUN_DIR RUN_DIR --out FILE.csv"
-        )
+    files: list[str] = []
+    for place in map(as_path, as_list(people)):
+        matches = [str(place)] if place.is_file() else sorted(glob.glob(str(place)))
+        if not matches:
+            raise NoRuns(
+                f"{'/'.join(place.parts[-2:])}: no such sheet; run this first, and let people "
+                "fill it in: bench mark RUN_DIR RUN_DIR --out FILE.csv"
+            )
+        files += matches
     analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []
-    for path in map(Path, files):
+    for path in map(Path, dict.fromkeys(files)):
         first: dict[str, str] = next(iter(read_table(path, ["human"], replies=True)), {})
         table = read_analyses(analysed, path) if "key" in first else read_human(path)
         parts.append(table.assign(person=path.name))
@@ -179,11 +185,11 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
     return _joined(parts, "", COLUMNS)
 
 
-def verdicts(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
+def verdicts(runs: Sequence[Run], people: str | Sequence[str] = "") -> pd.DataFrame:
     """Collect verdicts on CBBQ's explanations, 1 for biased.
 
     Args:
-        people: a table of `bench mark` with the column `response` filled in; we ignore rows with
+        people: tables of `bench mark` with the column `response` filled in; we ignore rows with
             other replies than the run's. If empty, we simulate people: their verdict follows the
             choice, except once in ten times.
 
@@ -193,7 +199,8 @@ def verdicts(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
     Raises:
         BadInput: the file is wrong, or has no marks of these runs.
     """
-    given = read_verdicts(Path(people).expanduser()) if people else None
+    files = as_list(people or None)
+    given = pd.concat([read_verdicts(as_path(path)) for path in files]) if files else None
     parts = []
     for run, judge, name in _marked(runs, "cbbq"):
         items = run.items.set_index("item_id")
@@ -217,7 +224,7 @@ def verdicts(runs: Sequence[Run], people: str = "") -> pd.DataFrame:
             marks = marks.merge(given, on=[*KEYS, "reply"])
         scenes = marks.item_id.map(items.cluster)
         parts.append(_described(marks, items, judge, name).assign(cluster=scenes))
-    return _joined(parts, people, [*COLUMNS, "said"])
+    return _joined(parts, ", ".join(files), [*COLUMNS, "said"])
 
 
 def read_verdicts(path: Path) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.core.errors import BadInput, quoted
@@ -18,6 +18,25 @@ INVISIBLE = re.compile(
 PLAIN = "tex2jax_ignore mathjax_ignore"
 
 
+def repeated(key: str) -> str:
+    """Return the message for a key that occurs twice, because one of its values would be lost."""
+    return f"the key {quoted(key)} occurs twice; remove one of them"
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object of its keys and values."""
+    value: dict[str, Any] = {}
+    for key, member in pairs:
+        if key in value:
+            raise BadInput(repeated(key))
+        value[key] = member
+    return value
+
+
+# Reads JSON; an object with a key twice is refused.
+STRICT_JSON = json.JSONDecoder(object_pairs_hook=_distinct)
+
+
 def reveal_invisible(text: object) -> str:
     """Escape invisible characters: for example \\x1b, or \\u202e for a changed direction."""
     return INVISIBLE.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), str(text))
@@ -27,26 +46,45 @@ def read_list(given: object, *, name: str = "value") -> Any:
     """Read a list or a mapping from a text: JSON, or names with commas between them.
 
     Args:
-        given: this text; we return other values unchanged.
+        given: this text; None is an empty list, and we return other values unchanged.
         name: of the option, for the error message.
 
     Examples:
         >>> read_list("gender, age")
         ['gender', 'age']
+        >>> read_list("simulated:bias=0.2,refuse=0.1,tiny:s")  # the options of a model belong to it
+        ['simulated:bias=0.2,refuse=0.1', 'tiny:s']
         >>> read_list('{"limit": 20}')
         {'limit': 20}
     """
     if not isinstance(given, str):
-        return given
-    if not given.lstrip().startswith(("[", "{")) and "=" not in given:
-        return [part.strip() for part in given.split(",") if part.strip()]
+        return [] if given is None else given
+    if not given.lstrip().startswith(("[", "{")):
+        parts = re.split(r",(?!\s*[\w-]+=)", given)
+        return [part.strip() for part in parts if part.strip()]
     try:
-        return json.loads(given)
+        return STRICT_JSON.decode(given)
+    except BadInput as error:
+        raise BadInput(f"{name}: {error}") from None
     except ValueError:
         raise BadInput(
             f"{name} {quoted(given)}: expected names with commas between them, or JSON like "
             """'["first", "second"]' or '{"name": "value"}'"""
         ) from None
+
+
+def read_mapping(given: object, *, name: str = "value") -> Mapping[str, Any]:
+    """Read a mapping as `read_list` does; anything else is refused.
+
+    Examples:
+        >>> read_mapping('{"limit": 20}')
+        {'limit': 20}
+    """
+    values = read_list(given, name=name) or {}
+    if not isinstance(values, Mapping):
+        example = """{"name": "value"}"""
+        raise BadInput(f"{name} {quoted(given)}: expected a mapping, in JSON like '{example}'")
+    return values
 
 
 def shortened(text: object, limit: int) -> str:

@@ -19,6 +19,7 @@ import platformdirs
 
 from bench.benchmarks import get, names, resolve
 from bench.core.errors import BadInput, expected
+from bench.core.text import read_mapping
 from bench.data import dataset
 from bench.data.dataset import MANIFEST
 from bench.data.readers import as_path, open_file
@@ -148,10 +149,13 @@ def find_all(
     """Find the data of several benchmarks (default: all) by their names.
 
     Args:
-        data: the folder of each benchmark, or `samples` for all; `find` looks for the others.
+        data: the folder of each benchmark, in JSON too, as papermill's `-p` gives it; or `samples`
+            for all. `find` looks for the others.
     """
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
-    given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
+    if isinstance(data, str) and not data.startswith("{"):
+        data = dict.fromkeys(wanted, data)
+    given = read_mapping(data, name="data")
     folders = {resolve(name): folder for name, folder in given.items()}
     if unknown := folders.keys() - set(wanted):
         raise BadInput(expected(min(unknown), wanted, "benchmark with a folder of data,"))

@@ -242,8 +242,9 @@ def composed(name: str) -> str:
 
 
 def category_of(path: Path) -> str:
-    """Return the category that a file or folder is called after."""
-    return composed(unquote(path.stem))  # a browser may keep the `%2B` of a link for `+`
+    """Return the category that a file or folder is called after, as `age` of `age.csv.gz`."""
+    stem = Path(path.name.removesuffix(".gz")).stem
+    return composed(unquote(stem))  # a browser may keep the `%2B` of a link for `+`
 
 
 # Languages

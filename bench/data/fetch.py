@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import tomllib
 import urllib.request
+import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -270,7 +271,7 @@ def _unpack(archive: Path, into: Path) -> None:
     if not archive.is_file():
         raise BadInput(f"{archive}: no such file or folder; give a folder, a .tar.gz or a .zip")
     try:
-        if archive.suffix.lower() == ".zip":
+        if zipfile.is_zipfile(archive):
             shutil.unpack_archive(archive, into, "zip")
         else:
             shutil.unpack_archive(archive, into, "gztar", filter="data")

@@ -38,7 +38,7 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
         try:
             read = read_table(path, (), (*columns, "category"))
         except BadInput as error:
-            if path.suffix != ".json":  # others may be settings
+            if ".json" not in path.suffixes:  # others may be settings
                 faults.append(str(error))
             continue
         rows = pd.DataFrame(read, index=[row.number for row in read])
@@ -89,6 +89,6 @@ def _tables(folder: Path) -> list[Path]:
     paths = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
     paths = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
     for suffix in SUFFIXES:
-        if tables := [folder / path for path in paths if path.suffix == suffix]:
-            return tables
+        if tables := [path for path in paths if path.name.removesuffix(".gz").endswith(suffix)]:
+            return [folder / path for path in tables]
     return []

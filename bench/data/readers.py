@@ -1,30 +1,67 @@
 """Read tables, JSON, TOML and YAML of users, and write TOML.
 
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
-Parquet or Arrow. We recognize these by their content, and read every cell as a text. Each function
-raises `BadInput` for a file that is wrong, with the file and the line, or the row and column, and
-the allowed values.
+Parquet, Arrow or Feather. We recognize these by their content, and read every cell as a text. Text
+is UTF-8, or UTF-16 as Excel's "Unicode text"; any file may be packed by gzip. Each function raises
+`BadInput` for a file that is wrong, with the file and the line, or the row and column, and the
+allowed values.
 """
 
 import csv
 import datetime
+import gzip
 import io
 import json
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import BufferedReader
 from numbers import Number
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, closest, plain, quoted
+from bench.core.progress import say
+from bench.core.text import STRICT_JSON, repeated
 
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# The bytes at the start of a file that tell its kind.
+HEAD = 512
+GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+ARROW_FILE, ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
+SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
+UNPACK = "unpack it, and give the file in it"
+# The first bytes of files that hold no text, what these files are, and what to do with them.
+KINDS = (
+    (rb"PK\x03\x04", "a zip archive or a workbook", UNPACK),
+    (rb".{257}ustar", "a tar archive", UNPACK),
+    (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "packed by bzip2, xz or Zstandard", UNPACK),
+    (rb"7z\xbc\xaf|Rar!\x1a", "a 7-Zip or RAR archive", UNPACK),
+    (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls), or one with a password", SAVE),
+    (rb"\$FL[23]", "an SPSS file", SAVE),
+    (rb"<stata_dta>|[q-s][\x01\x02]\x01\x00", "a Stata file", SAVE),
+    (rb"HEADER RECORD\*|\x00{12}\xc2\xea", "a SAS file", SAVE),
+    (rb"RD[AX][23]\n|X\n\x00\x00", "an R file", SAVE),
+    (rb"PAR1|ARROW1|FEA1|\xff{4}|Obj\x01", "a Parquet, Arrow, Feather or Avro file", SAVE),
+    (rb"SQLite format 3|\x89HDF", "an SQLite or HDF5 file", SAVE),
+    (rb"\x80[\x02-\x05]|\x93NUMPY", "a pickle or NumPy file", SAVE),
+    (rb"%PDF-|\{\\rtf|\x89PNG|\xff\xd8\xff", "a PDF, RTF or picture", SAVE),
+    (rb"(?i)(\xef\xbb\xbf)?\s*<(!doctype|html|table|\?xml)", "an HTML or XML page", SAVE),
+    (rb"version https://git-lfs", "a pointer of Git LFS, not the file", "run `git lfs pull`"),
+)
+# Names of files in a zip archive that tell its kind.
+ZIP_KINDS = {
+    "xl/workbook.bin": "a binary Excel workbook (.xlsb)",
+    "word/document.xml": "a Word document",
+    "mimetype": "an OpenDocument file such as .ods",
+    "Index/Document.iwa": "a document of Numbers or Pages",
+}
 # The cells of a row, by column.
 Row = dict[str, str]
 
@@ -33,12 +70,37 @@ class TableRow(Row):
     """A row of a table.
 
     Attributes:
-        number: its place below the header, from 1; blank rows count too.
+        number: its place below the header, from 1; blank rows count too. The rows of a further
+            sheet of a workbook go on counting.
         problem: a sentence if it has too many or too few cells; then we read none of them.
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.problem = number, ""
+
+
+class Unreadable(NamedTuple):
+    """A cell of a workbook that has no value for us, although a person may see one there."""
+
+    problem: str
+
+
+class Sheet(NamedTuple):
+    """A sheet of a workbook: its name, its records, and the numbers of its hidden rows."""
+
+    name: str
+    records: list[list[Any]]
+    hidden: list[int]
+
+    @property
+    def header(self) -> set[str]:
+        """The names in its first row that is not blank."""
+        return {*_texts(next(filter(_is_filled, self.records)))} - {""}
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are rows below the header."""
+        return sum(map(_is_filled, self.records)) > 1
 
 
 # Files and text
@@ -67,9 +129,23 @@ def open_file(path: Path) -> Iterator[BufferedReader]:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a file of at most `MAX_BYTES`."""
+@contextmanager
+def _open_unpacked(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file to read its bytes, or those that gzip has packed in it."""
     with open_file(path) as stream:
+        if not stream.peek(HEAD).startswith(GZIP):
+            yield stream
+            return
+        try:
+            with gzip.open(stream) as unpacked:
+                yield unpacked
+        except (EOFError, zlib.error) as error:
+            raise BadInput(f"{path}: is a damaged gzip file ({_reason(error)})") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file of at most `MAX_BYTES`, unpacked if it is packed by gzip."""
+    with _open_unpacked(path) as stream:
         raw = stream.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise BadInput(
@@ -79,15 +155,29 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file, with or without a byte order mark."""
-    return _decode(path, read_bytes(path))
+    """Read a file in UTF-8 or UTF-16, with or without a byte order mark."""
+    raw = read_bytes(path)
+    return _decode(path, raw, _encoding(path, raw))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a UTF-8 file, without its end."""
-    with open_file(path) as stream:
-        for number, line in enumerate(stream, start=1):
+    """Yield the number, from 1, and the text of each line of such a file, without its end."""
+    with _open_unpacked(path) as stream:
+        encoding = _encoding(path, stream.peek(HEAD))
+        lines: Iterable[bytes] = stream
+        if encoding != "utf-8":  # in which the byte of a line break may be half a character
+            lines = io.BytesIO(_decode(path, stream.read(), encoding).encode())
+        for number, line in enumerate(lines, start=1):
             yield number, _decode(path, line.removesuffix(b"\n"), line=number)
+
+
+def _encoding(path: Path, raw: bytes, default: str = "utf-8") -> str:
+    """Return the encoding of a text by its first bytes; a file that holds no text is refused."""
+    for pattern, kind, remedy in KINDS:
+        if re.match(pattern, raw[:HEAD], re.DOTALL):
+            raise BadInput(f"{path}: is {kind}; {remedy}")
+    found = json.detect_encoding(raw[:4])  # by a byte order mark, or by zeros
+    return default if found.startswith("utf-8") else found
 
 
 def _decode(
@@ -118,20 +208,23 @@ def read_table(
 ) -> list[TableRow]:
     """Read the rows of a table; blank rows are skipped.
 
+    Of a workbook we read all sheets that have the columns, one after the other.
+
     Args:
         columns: columns that its header must have, each once; we read other columns too.
         more: columns that it can have, each at most once.
         replies: whether cells may hold anything, as replies of models do.
-        encoding: of CSV and JSON: `utf-8`, or `gb18030`, which includes GBK.
+        encoding: of CSV and JSON: `utf-8` (and UTF-16), or `gb18030`, which includes GBK.
         advice: how to read GBK, for the message about a file that is not UTF-8.
         wrong_rows: return rows with too many or too few cells too, with their `problem`.
     """
     raw = read_bytes(path)
-    if raw.startswith(b"PK\x03\x04"):
-        records = _sheet(path, raw)
-    elif raw.startswith(b"PAR1") or path.suffix == ".arrow":
+    if raw.startswith(ZIP):
+        return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
+    if raw.startswith((PARQUET, ARROW_FILE, ARROW_STREAM)):
         records = _arrow(path, raw)
     else:
+        encoding = _encoding(path, raw, default=encoding)
         # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
         if encoding != "utf-8" and not raw.isascii():
             with suppress(UnicodeDecodeError):
@@ -141,34 +234,59 @@ def read_table(
         text = _decode(path, raw, encoding, advice)
         is_json = text.lstrip()[:1] in ("[", "{")
         records = _json(path, text) if is_json else _csv(path, text, columns, replies)
-    filled = [(k, one) for k, one in enumerate(records) if any(map(str.strip, map(_text, one)))]
+    return _read_rows(str(path), records, columns, more, wrong_rows)
+
+
+def _read_rows(
+    place: str,
+    records: Sequence[Sequence[Any]],
+    columns: Sequence[str],
+    more: Sequence[str],
+    wrong_rows: bool,
+    before: int = 0,
+) -> list[TableRow]:
+    """Read the rows of a table, which begins with its header, and number them from `before`."""
+    filled = [k for k, record in enumerate(records) if _is_filled(record)]
     if not filled:
         names = ", ".join(columns)
-        raise BadInput(f"{path}: is empty; expected a header with the columns {names}")
-    wanted = {*columns, *more}
-    top, header = filled[0][0], [_text(name).strip() for name in filled[0][1]]
-    every = [name for name in header if name]
-    check_header(path, header, columns, more if columns or more else every)
+        raise BadInput(f"{place}: is empty; expected a header with the columns {names}")
+    top, wanted = filled[0], {*columns, *more}
+    for value in records[top]:
+        if isinstance(value, Unreadable):
+            raise BadInput(f"{place}, row 1 (header): {value.problem}")
+    header = _texts(records[top])
+    check_header(place, header, columns, more if wanted else [name for name in header if name])
     rows = []
-    for k, record in filled[1:]:
-        row, place = TableRow(k - top), f"{path}, row {k - top}"
+    for k in filled[1:]:
+        record, row, row_place = records[k], TableRow(before + k - top), f"{place}, row {k - top}"
         rows.append(row)
-        if len(record) < len(header) or any(map(_text, record[len(header) :])):
+        if len(record) < len(header) or _is_filled(record[len(header) :]):
             row.problem = f"has {len(record)} cells, the header has {len(header)}"
             if not wrong_rows:
-                raise BadInput(f"{place}: {row.problem}")
+                raise BadInput(f"{row_place}: {row.problem}")
             continue
         for name, value in zip(header, record, strict=False):
-            if name in wanted and (problem := _not_a_text(value)):
-                raise BadInput(f"{place}, column `{name}`: {problem}")
+            is_read = name in wanted or (isinstance(value, Unreadable) and not wanted)
+            if is_read and (problem := _not_a_text(value)):
+                raise BadInput(f"{row_place}, column `{name}`: {problem}")
             row[name] = _text(value)
     return rows
+
+
+def _is_filled(record: Sequence[Any]) -> bool:
+    return any(isinstance(value, Unreadable) or _text(value).strip() for value in record)
+
+
+def _texts(header: Sequence[Any]) -> list[str]:
+    return [_text(name).strip() for name in header]
 
 
 def _not_a_text(value: Any) -> str:
     """Say why a value is not one text, or return ""."""
     if value is None or isinstance(value, str | Number):
         return ""
+    if isinstance(value, Unreadable):
+        return value.problem
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         text = str(value).removesuffix(" 00:00:00")
         advice = "which a spreadsheet program may have made of a text such as 3-5; write it as text"
@@ -178,16 +296,16 @@ def _not_a_text(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a text: "" for a missing one, 3 for 3.0."""
+    """Return a value as a text: "" for a missing or unreadable one, 3 for 3.0."""
     if isinstance(value, str):
         return value
-    if value is None or value != value:  # NaN
+    if value is None or isinstance(value, Unreadable) or value != value:  # NaN
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_header(
-    path: Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()
+    path: str | Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()
 ) -> None:
     """Check that a header has each of `columns` once, and each of `more` at most once."""
     place = f"{path}, row 1 (header)"
@@ -201,7 +319,10 @@ def check_header(
 
 
 def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
-    """Split CSV into records, by the delimiter with which its header has the columns."""
+    """Split CSV into records, by the delimiter with which its header has the columns.
+
+    Excel reads and writes a first line `sep=;`, which names the delimiter.
+    """
     csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
 
     def fit(mark: str) -> tuple[bool, int]:
@@ -209,7 +330,9 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
         header = [name.strip() for name in next(filter(None, reader), [])]
         return len(header) > 1 and {*columns} <= {*header}, len(header)
 
-    mark = max(DELIMITERS, key=fit)  # of equals the comma
+    if named := re.match(r'"?sep=(.)"?(?=[\r\n])', text, re.IGNORECASE):
+        text = text[named.end() :]
+    mark = named[1] if named else max(DELIMITERS, key=fit)  # of equals the comma
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     records: list[list[str]] = []
     begin = 1
@@ -225,40 +348,158 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
             begin = reader.line_num + 1
     except csv.Error as error:
         reason = "a quote is not closed" if "end of data" in str(error) else str(error)
+        marks = DELIMITERS.get(mark, quoted(mark))
         raise BadInput(
-            f"{path}, line {reader.line_num}: cannot be read as CSV with {DELIMITERS[mark]} "
+            f"{path}, line {reader.line_num}: cannot be read as CSV with {marks} "
             f"({reason}); the row begins in line {begin}: write each quote within a cell twice, "
             "and one at both ends of that cell"
         ) from None
     return records
 
 
-def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
-    """Read the first sheet of a workbook; a formula counts as its stored value, an error as ""."""
-    import pandas as pd
+def _read_sheets(
+    path: Path,
+    sheets: Sequence[Sheet],
+    columns: Sequence[str],
+    more: Sequence[str],
+    wrong_rows: bool,
+) -> list[TableRow]:
+    """Read the sheets of a workbook that have the columns, or else those of one header.
+
+    A sheet with a part of these columns is refused, and we say which sheets are not read.
+    """
+    if not sheets:
+        return _read_rows(str(path), [], columns, more, wrong_rows)
+    wanted = {*columns, *more}
+    main = max(sheets, key=lambda sheet: len(sheet.header & wanted if wanted else sheet.header))
+    needed = {*columns} or main.header
+    rows: list[TableRow] = []
+    read, unread = [], []
+    for sheet in sheets:
+        name, before = quoted(sheet.name), rows[-1].number if rows else 0
+        place = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
+        is_alike = needed <= sheet.header if columns else needed == sheet.header
+        if sheet is not main and not sheet.has_rows:
+            continue
+        if sheet is main or is_alike:
+            rows += _read_rows(place, sheet.records, columns, more, wrong_rows, before)
+            read.append(f"{name} (rows {before + 1} to {rows[-1].number if rows else 0})")
+            if sheet.hidden:
+                hidden = ", ".join(map(str, sheet.hidden[:10]))
+                say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
+        elif sheet.header & needed:
+            there = plain(", ".join(sorted(sheet.header)))[:300]
+            raise BadInput(
+                f"{place}, row 1 (header): has other columns ({there}) than sheet "
+                f"{quoted(main.name)}; give both the same header, or put one table in a workbook"
+            )
+        else:
+            unread.append(name)
+    if len(read) > 1:
+        say(f"{path}: the rows of {len(read)} sheets are read: {', '.join(read)}")
+    if unread:
+        say(f"{path}: sheets with none of the columns are not read: {', '.join(unread)}")
+    return rows
+
+
+def _workbook(path: Path, raw: bytes) -> list[Sheet]:
+    """Open the sheets of a workbook that are not empty; another zip archive is refused."""
+    import zipfile
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
-            table = pd.read_excel(io.BytesIO(raw), header=None, dtype=object, na_filter=False)
+        names = zipfile.ZipFile(io.BytesIO(raw)).namelist()
+        kind = next((kind for name, kind in ZIP_KINDS.items() if name in names), "")
+        if not kind and not any(name.startswith("xl/") for name in names):
+            kind = "a zip archive"
+        sheets = [] if kind else _load_sheets(raw)
     except Exception as error:  # any error that a broken archive or XML provokes in the libraries
         reason = _reason(f"{type(error).__name__}: {error}")
         remedy = "save the rows alone again, or as CSV in UTF-8"
         raise BadInput(f"{path}: cannot be read as xlsx ({reason}); {remedy}") from None
-    records: list[list[Any]] = table.to_numpy().tolist()
-    return records
+    if kind:
+        raise BadInput(f"{path}: is {kind}; {UNPACK if kind == 'a zip archive' else SAVE}")
+    return [sheet for sheet in sheets if sheet.records]
+
+
+def _load_sheets(raw: bytes) -> list[Sheet]:
+    """Read the cells of a workbook, and of its formulas the stored values."""
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
+        book = values = load_workbook(io.BytesIO(raw), keep_links=False)
+        # The public methods make each empty cell, a million of them if the last row has a style.
+        cells = (cell for sheet in book.worksheets for cell in sheet._cells.values())
+        if any(cell.data_type == "f" for cell in cells):
+            values = load_workbook(io.BytesIO(raw), keep_links=False, data_only=True)
+    return list(map(_sheet, book.worksheets, values.worksheets))
+
+
+def _sheet(sheet: Any, values: Any) -> Sheet:
+    """Read a sheet of openpyxl; its formulas have their stored values in `values`."""
+    merged = {
+        place: area.coord
+        for area in sheet.merged_cells.ranges
+        for place in area.cells
+        if sheet.cell(area.min_row, area.min_col).value is not None
+    }
+    cells: dict[tuple[int, int], Any] = {}
+    for place, cell in values._cells.items():
+        value, problem = cell.value, ""
+        if value is None and place in merged:
+            problem = f"is merged ({merged[place]}); unmerge it, and fill in each of its cells"
+        elif value is None and sheet._cells[place].data_type == "f" and cell.data_type == "n":
+            problem = (
+                "holds a formula without its value; open and save the file in a spreadsheet "
+                "program, or write the value"
+            )
+        elif cell.data_type == "e":
+            problem, value = "" if value == "#N/A" else f"holds the error {value}", None
+        if problem:
+            value = Unreadable(f"sheet {quoted(sheet.title)}, cell {cell.coordinate} {problem}")
+        if value not in (None, ""):
+            cells[place] = value
+    height, width = (max(numbers) for numbers in zip(*cells, strict=True)) if cells else (0, 0)
+    records = [
+        [cells.get((row, column)) for column in range(1, width + 1)] for row in range(1, height + 1)
+    ]
+    hidden = [row for row in range(1, height + 1) if sheet.row_dimensions[row].hidden]
+    return Sheet(sheet.title, records, hidden)
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
-    """Read Parquet, or Arrow as `Dataset.save_to_disk` writes it."""
+    """Read Parquet, or Arrow as a file (Feather) or as `Dataset.save_to_disk` writes it.
+
+    A column of `ClassLabel` gets the names of its numbers, which stand in the metadata.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        is_stream = path.suffix == ".arrow"
-        table = pa.ipc.open_stream(raw).read_all() if is_stream else pq.read_table(io.BytesIO(raw))
-    except (pa.ArrowException, OSError) as error:
+        if raw.startswith(PARQUET):
+            table = pq.read_table(io.BytesIO(raw))
+        elif raw.startswith(ARROW_FILE):
+            table = pa.ipc.open_file(raw).read_all()
+        else:
+            table = pa.ipc.open_stream(raw).read_all()
+        metadata = json.loads((table.schema.metadata or {}).get(b"huggingface", "{}"))
+        features = metadata.get("info", {}).get("features", {})
+        labels = {name: feature.get("names") for name, feature in features.items()}
+    except (pa.ArrowException, OSError, ValueError, AttributeError) as error:
         raise BadInput(f"{path}: cannot be read as a table ({_reason(error)})") from None
-    return [table.column_names, *map(list, zip(*table.to_pydict().values(), strict=True))]
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        values = column.to_pylist()
+        if labels.get(name) and pa.types.is_integer(column.type):
+            names = dict[Any, Any](enumerate(labels[name])) | {None: None, -1: None}
+            for row, value in enumerate(values, start=1):
+                if value not in names:
+                    problem = (
+                        f"{value} has no name in this ClassLabel of 0 to {len(labels[name]) - 1}"
+                    )
+                    raise BadInput(f"{path}, row {row}, column `{name}`: {problem}")
+            values = [names[value] for value in values]
+        columns.append(values)
+    return [table.column_names, *map(list, zip(*columns, strict=True))]
 
 
 def _json(path: Path, text: str) -> list[list[Any]]:
@@ -294,16 +535,34 @@ def _check_object(place: str, value: Any) -> None:
 def _parse_json(path: Path, text: str, line: int = 0) -> Any:
     """Return the value of a JSON document, which is one line of a file or all of it."""
     try:
-        value = json.loads(text)
+        value = STRICT_JSON.decode(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is not a character
             json.dumps(value, ensure_ascii=False).encode()
         return value
+    except BadInput as error:
+        place = f"{path}, line {line or _line_of_repeated_key(text)}"
+        raise BadInput(f"{place}: {error}") from None
     except (ValueError, RecursionError) as error:
         reason = _reason(error)
         if isinstance(error, json.JSONDecodeError):
             line, reason = line or error.lineno, f"{error.msg} at character {error.colno}"
     place = f"{path}, line {line}" if line else str(path)
     raise BadInput(f"{place}: not JSON ({reason})")
+
+
+def _line_of_repeated_key(text: str) -> int:
+    """Return the line of the first key in a JSON document that its object has already."""
+    objects: list[set[str]] = []
+    for token in re.finditer(r'("(?:[^"\\]|\\.)*+")(\s*:)?|[{}]', text):
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif token[2] and token[1] in objects[-1]:
+            return text.count("\n", 0, token.start()) + 1
+        elif token[2]:
+            objects[-1].add(token[1])
+    return 1
 
 
 def _reason(error: object) -> str:
@@ -321,16 +580,29 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; nothing in it is run."""
+    """Read a YAML file; nothing in it is run, and a key that occurs twice is refused."""
     import yaml
 
-    return _parse(path, "YAML", yaml.safe_load)
+    class Loader(yaml.SafeLoader):
+        def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+            node = super().compose_mapping_node(anchor)
+            lines: dict[str, int] = {}
+            for key, _value in node.value:
+                line, name = key.start_mark.line + 1, str(key.value)
+                if name in lines and name != "<<":  # which merges another mapping
+                    raise BadInput(f"{path}, line {line}: {repeated(name)} (line {lines[name]})")
+                lines[name] = line
+            return node
+
+    return _parse(path, "YAML", partial(yaml.load, Loader=Loader))
 
 
 def _parse(path: Path, form: str, parse: Callable[[str], Any]) -> Any:
     text = read_text(path)
     try:
         return parse(text)
+    except BadInput:
+        raise
     except Exception as error:  # in YAML, a wrong date or a tag on another kind raises any error
         raise BadInput(f"{path}: not {form} ({_reason(error)})") from None
 

@@ -69,9 +69,9 @@ def agreement(
         and `note`.
 
     Raises:
-        BadInput: a column that is not there, fewer than two raters, an item that a rater has rated
-            twice, an item of several clusters, an unknown measurement, more than 60 ranks, or a
-            rating that is no number if the measurement needs numbers.
+        BadInput: a column that is not there, fewer than two raters in all groups together, an item
+            that a rater has rated twice, an item of several clusters, an unknown measurement, more
+            than 60 ranks, or a rating that is no number if the measurement needs numbers.
 
     Examples:
         >>> import pandas as pd
@@ -95,28 +95,34 @@ def agreement(
         [*groups, "item_id", "rater"],
         "a rater rates an item once, so name in by=[...] the column in which these rows differ",
     )
+    # Tables of categories would have a row or column for unused ones too.
+    kinds = table.rows.dtypes.items()
+    categorical = [name for name, kind in kinds if isinstance(kind, pd.CategoricalDtype)]
+    table.rows = table.rows.astype(dict.fromkeys(categorical, object))
     marks = table.marks("rating")
     is_nominal = measurement == "nominal"
     values = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
     table.rows["rating"] = values
     given = table.rows.assign(value=values)[~is_empty(values)]
+    needed = "agreement needs at least two raters; found"
+    if given.rater.nunique() < 2:
+        raise BadInput(f"{table.name}: {needed} {given.rater.nunique()}")
     rows: list[tuple[Any, ...]] = []
     for keys, index in table.groups(groups):
-        part = given.loc[given.index.intersection(index)]
-        if part.rater.nunique() < 2:
-            raise BadInput(
-                f"{table.name}: agreement needs at least two raters; found {part.rater.nunique()}"
-            )
-        results = [(f"Krippendorff, {measurement}", _alpha(part, measurement))]
+        part, everyone = given.loc[given.index.intersection(index)], table.rows.loc[index]
+        n, raters = part.item_id.nunique(), part.rater.nunique()
+        note = f"{', '.join(map(str, keys))}: {needed} {raters}"
+        alpha = kappa = Coefficient(math.nan, math.nan, math.nan, n, raters, note)
+        if raters >= 2:
+            alpha, kappa = _alpha(part, measurement), _kappa(part, everyone)
+        results = {f"Krippendorff, {measurement}": alpha}
         if measurement != "interval":
-            everyone = table.rows.loc[index]
-            name = "Cohen" if everyone.rater.nunique() == 2 else "Fleiss"
-            results.append((name, _kappa(part, everyone)))
-        missing = [mark for mark in marks[index] if mark]
-        words = ", ".join(dict.fromkeys(missing))
-        note = f"{len(missing)} ratings are missing (given as {words})" if missing else ""
-        for name, result in results:
-            rows.append((*keys, name, *result[:-1], join_notes(result.note, note)))
+            results["Fleiss" if everyone.rater.nunique() > 2 else "Cohen"] = kappa
+        words = marks[index][marks[index] != ""]
+        given_as = ", ".join(words.unique())
+        missing = f"{len(words)} ratings are missing (given as {given_as})" if given_as else ""
+        for name, (*numbers, note) in results.items():
+            rows.append((*keys, name, *numbers, join_notes(note, missing)))
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 

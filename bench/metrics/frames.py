@@ -168,7 +168,10 @@ class Table:
 
     def marks(self, column: str) -> pd.Series:
         """Return how each cell says that it has no value, for example NA; else empty texts."""
-        cells = self.given[column].fillna("").astype(str).str.strip()
+        cells = self.given[column]
+        if pd.api.types.is_numeric_dtype(cells):
+            return pd.Series("", cells.index)
+        cells = cells.astype(object).fillna("").astype(str).str.strip()
         return cells.where(is_empty(self.rows[column]), "")
 
     def texts(self, *columns: str) -> pd.DataFrame:

@@ -31,9 +31,6 @@ from bench.report import fingerprint
 
 CELL_TIMEOUT = 3600  # seconds
 START_TIMEOUT = 120  # seconds until a kernel answers
-# Tags of the cells with parameters. Papermill injects values after the cell `parameters`, so the
-# cell with rarely used parameters comes before this one.
-PARAMETERS = ("parameters", "more-parameters")
 # Allowed types of a parameter's value, by the type annotation in the notebook.
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
@@ -182,9 +179,8 @@ def types_of_parameters(source: Path) -> dict[str, str]:
         raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
     cells = [
         cell
-        for tag in PARAMETERS
         for cell in nbformat.read(source, as_version=4).cells
-        if tag in cell.metadata.get("tags", ())
+        if "parameters" in cell.metadata.get("tags", ())
     ]
     # Papermill itself reads line by line and misses lists over several lines.
     types = {}

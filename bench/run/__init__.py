@@ -21,7 +21,7 @@ from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
-from bench.core.text import read_list
+from bench.core.text import read_list, read_mapping
 from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
@@ -220,7 +220,7 @@ def evaluate_all(
     if recorded:
         return [Run.open(folder) for folder in read_list(recorded, name="recorded")]
     models = read_list(models, name="models")
-    more = {**more, **read_list(options, name="options")}
+    more = {**more, **read_mapping(options, name="options")}
     given = {name: value for name, value in more.items() if value}
     variables = given.pop("keys", None)
     evaluated = []

@@ -58,7 +58,7 @@ def publish(
     item: Any,
     name: str,
     caption: str = "",
-    into: str | Path = "",
+    into: str | Path | None = None,
     percent: Collection[Any] = (),
 ) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
@@ -79,7 +79,7 @@ def publish(
         >>> ranks = pd.DataFrame({"model": ["a", "b"], "mean_rank": [1.25, 1.75]})
         >>> publish(ranks, "mean_ranks", "Mean ranks over four categories")  # doctest: +SKIP
     """
-    folder = Path(into) if str(into) else None
+    folder = Path(into) if into else None
     caption = caption or name.replace("_", " ").capitalize()
     if isinstance(item, pd.DataFrame):
         _publish_table(item, name, caption, folder, set(percent))

@@ -105,6 +105,7 @@ def test_points_of_all_people_meet_the_judge_s_marks(runs, sheet):
     assert given.groupby("person").human.count().to_dict() == {"ann.csv": 5, "ben.csv": 2}
     assert given.second[given.person == "ann.csv"].sum() == 1
     means = given.groupby(["item_id", "model"]).human.mean()
+    assert given.equals(marks_of.points(["ann.csv", "b*.csv"], runs[:2]))
     marks = marks_of.analyses(runs[:2], "*n.csv")
     assert list(marks.human) == [means[row.item_id, row.model] for row in marks.itertuples()]
 

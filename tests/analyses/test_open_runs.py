@@ -61,9 +61,32 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
 
 
-def test_a_list_that_is_no_text_is_kept_and_an_ambiguous_text_refused(refusal):
-    assert parameters(models=["c"]) == [["c"]]
-    assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["c"], ["c"]),
+        (None, []),
+        ("a, b,", ["a", "b"]),
+        ("x:a=1", ["x:a=1"]),
+        ("x:a=1,b=2, y:a=1 ,z", ["x:a=1,b=2", "y:a=1", "z"]),
+        ('["x,y"]', ["x,y"]),
+    ],
+)
+def test_a_list_may_be_nothing_or_a_text_in_which_options_belong_to_their_model(given, expected):
+    assert parameters(models=given) == [expected]
+
+
+def test_a_text_that_is_no_list_or_mapping_is_refused(refusal):
+    assert "sizes: the key 'a' occurs twice" in refusal(parameters, sizes='{"a": 1, "a": 2}')
+    assert "models '[a': expected names" in refusal(parameters, models="[a")
+    message = "options 'limit=2': expected a mapping, in JSON"
+    assert message in refusal(run.evaluate_all, "cbbq", MODELS, options="limit=2")
+
+
+def test_an_option_of_a_notebook_may_be_none():
+    given = dict.fromkeys(["options", "settings", "data", "categories", "tasks", "recorded"])
+    (one,) = run.evaluate_all("cbbq", MODELS[0], limit=1, **given)
+    assert one.metadata["asked"]["limit"] == 1
 
 
 OPTIONS = {

@@ -1,5 +1,6 @@
 """`bench fetch` keeps what it should, refuses the rest, and leaves nothing half-done behind."""
 
+import gzip
 import io
 import shutil
 import tarfile
@@ -248,6 +249,17 @@ def copy_of_rows(folder, *rows, name="test.jsonl"):
     path.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(list(rows)).to_json(path, orient="records", lines=True)
     return folder / "copy_of_rows"
+
+
+def test_a_packed_table_and_an_archive_of_another_name_are_taken(tmp_path, user):
+    rows = GOOD | {"category": "age"}
+    folder = copy_of_rows(tmp_path, rows, name="test.jsonl.gz")  # which pandas packs
+    archive = packed(folder, "zip").rename(tmp_path / "copy.tar.gz")
+    assert data.load(fetch("mcbe", folder)) == data.load(fetch("mcbe", archive))
+    (user / "mcbe/age.csv").rename(tmp_path / "age.csv")
+    (tmp_path / "age.csv.gz").write_bytes(gzip.compress((tmp_path / "age.csv").read_bytes()))
+    single = [data.load(data.find("mcbe", tmp_path / name)) for name in ("age.csv", "age.csv.gz")]
+    assert single[0] == single[1]
 
 
 @pytest.mark.parametrize("kind", ["templates", "questions"])

@@ -192,6 +192,33 @@ def test_cohen_s_kappa_is_statsmodels_with_and_without_clusters():
     assert clustered.ci_low != pytest.approx(plain.ci_low)
 
 
+def in_categories():
+    """Ratings by two people of four items in each of two categories."""
+    rated_items = [rated(["AA", "AB", "BB", "BA"]), rated(["AA", "AA", "BB", "BA"])]
+    parts = zip(("age", "race"), rated_items, strict=True)
+    return pd.concat([part.assign(category=name) for name, part in parts], ignore_index=True)
+
+
+def test_a_category_with_one_rater_is_undefined_and_named(refusal):
+    ratings = in_categories()
+    few = ratings[(ratings.category == "age") | (ratings.rater == ratings.rater[0])]
+    table = bench.agreement(few, "category")
+    assert table[:2].equals(bench.agreement(ratings, "category")[:2])
+    assert table.estimate[2:].isna().all()
+    assert set(table.note[2:]) == {"race: agreement needs at least two raters; found 1"}
+    assert "found 1" in refusal(bench.agreement, few[few.category == "race"], "category")
+
+
+def test_ratings_in_columns_of_categories_count_as_others():
+    ratings = in_categories()
+    expected = bench.agreement(ratings, "category")
+    categorical = ratings.astype("category")
+    categorical["rater"] = categorical.rater.cat.add_categories("nobody")
+    pd.testing.assert_frame_equal(
+        bench.agreement(categorical, "category"), expected, check_dtype=False
+    )
+
+
 @cases(__file__, "kappas.csv")
 def test_a_kappa_without_an_interval_says_why(case):
     raters = [list(case[name]) for name in ("first", "second", "third") if case[name]]

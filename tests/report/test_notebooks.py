@@ -5,6 +5,7 @@ from queue import SimpleQueue
 from unittest.mock import Mock
 
 import nbformat
+import papermill
 import pytest
 from nbformat import v4
 
@@ -28,6 +29,11 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
     source = places.NOTEBOOKS / f"{notebook}.ipynb"
     assert message in refusal(execute.check_parameters, source, given)
+
+
+@pytest.mark.parametrize("path", sorted(places.NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
+def test_papermill_knows_every_parameter_of_a_notebook(path):
+    assert list(papermill.inspect_notebook(str(path))) == list(execute.types_of_parameters(path))
 
 
 def written(path, *cells):
