@@ -12,6 +12,9 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.data.readers import as_path, read_table
 from bench.metrics.table import ALL
 
+# What pandas infers of columns with points in time, and lengths of time.
+TIMES = dict.fromkeys(("datetime64", "datetime", "date", "period"), "dates")
+TIMES |= dict.fromkeys(("timedelta64", "timedelta"), "durations")
 # A frame, or the CSV file that holds it.
 Frame = pd.DataFrame | str | Path
 
@@ -73,6 +76,11 @@ class Table:
     def numbers(self, column: str, least: float = -math.inf, most: float = math.inf) -> pd.Series:
         """Return a column as floats from `least` to `most`, NaN for empty cells."""
         self.check_columns(column)
+        if kind := self.kind_of_time(column):
+            # pandas reads these as numbers of nanoseconds, and a missing one as -2^63.
+            raise BadInput(
+                f"{self.name}, column `{column}`: holds {kind}; give numbers, for example of days"
+            )
         cells = self.rows[column]
         values = pd.to_numeric(cells, errors="coerce").astype(float)
         wrong = (~np.isfinite(values) & ~is_empty(cells)) | (values < least) | (values > most)
@@ -83,6 +91,19 @@ class Table:
             value = quoted(cells.tolist()[row])
             raise BadInput(f"{self.place(row, column)}: {value} is not a number {wanted}")
         return values
+
+    def kind_of_time(self, column: str) -> str:
+        """Return `dates` or `durations` if a column holds these; else an empty text."""
+        self.check_columns(column)
+        return TIMES.get(pd.api.types.infer_dtype(self.rows[column], skipna=True), "")
+
+    def days(self, column: str) -> pd.Series:
+        """Return dates as days after the first one, and durations in days."""
+        cells = self.rows[column]
+        if self.kind_of_time(column) == "durations":
+            return (pd.to_timedelta(cells) / pd.Timedelta(days=1)).astype(float)
+        dates = pd.to_datetime(cells.astype(str), format="ISO8601", utc=True)
+        return (dates - dates.min()) / pd.Timedelta(days=1)
 
     def scores(self) -> pd.Series:
         """Return the scores: the column `score`, or `estimate` in the result of a statistic.
