@@ -402,7 +402,7 @@ def winner_consistency(
     pairs["agreed"] = agreed.where(is_counted, 0.0)
     keys = ["model_a", "model_b"] if by_pair else ["all_pairs"]
     pairs = pairs.sort_values(keys, kind="stable")
-    rates = share(pairs, "agreed", "counted", by=keys, cluster="item_id", stratum=None)
+    rates = share(pairs, "agreed", "counted", keys, cluster="item_id", stratum=None, limits=(0, 1))
     parts = pairs.groupby(keys)
     differences = parts[["judge", "human"]].mean().reset_index(drop=True)
     results = rates.rename(columns={"estimate": "rate"}).assign(

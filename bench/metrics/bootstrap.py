@@ -14,7 +14,7 @@ chapter 5).
   expanded percentile interval). If all resamples are alike, there is no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
-Health Surveys, 1999, section 5.2). tests/benchmarks/coverage_study.py simulates how often 95 %
+Health Surveys, 1999, section 5.2). tests/benchmarks/coverage.py simulates how often 95 %
 intervals hold the true value.
 
 If two crossed units were sampled, for example occupations and sentences, we add the variances over
@@ -40,7 +40,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 Weights = dict[tuple[str, str], np.ndarray]
 DRAWS = 1000
 LEVEL = 0.95
-# Resamples that differ by less are alike.
+# Rounding errors of a number are smaller than this part of it.
 NOISE = 1e-12
 
 
@@ -263,7 +263,8 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
         # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller.
         wanted = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
         combined = observed + both * np.sqrt(wanted / of_both)
-    return np.concatenate([observed, np.where(of_both > NOISE**2, combined, resamples)])
+    has_spread = of_both > (NOISE * observed) ** 2
+    return np.concatenate([observed, np.where(has_spread, combined, resamples)])
 
 
 def _variance(values: np.ndarray) -> np.ndarray:
@@ -329,10 +330,15 @@ def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None)
         else:
             tail = 100 * float(ndtr(-stdtrit(rests_on.freedom, (1 + LEVEL) / 2)))
             low, high = map(float, np.percentile(resamples, [tail, 100 - tail]))
-            if high - low < NOISE:
+            if high - low <= NOISE * max(abs(low), abs(high)):
                 low = high = math.nan
     # A zero has no sign.
     return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
+
+
+def unseen_share(n: float) -> float:
+    """Return the upper end of a share of units, none of which was among `n` (Clopper-Pearson)."""
+    return float(1 - ((1 - LEVEL) / 2) ** (1 / n))
 
 
 def _on_scale(
@@ -343,7 +349,7 @@ def _on_scale(
     share = (value - limits[0]) / length
     error = float(np.std(resamples)) * rests_on.widening / length
     if error < NOISE or not 0 < share < 1:
-        unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.effective)
+        unseen = unseen_share(rests_on.effective)
         low, high = share - unseen * share, share + unseen * (1 - share)
     else:  # Wilson's, with the number of answers that has this standard error
         t = float(stdtrit(rests_on.freedom, (1 + LEVEL) / 2))

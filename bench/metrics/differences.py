@@ -17,7 +17,7 @@ from bench.metrics.bootstrap import LEVEL
 from bench.metrics.elsewhere import read_scores
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
-from bench.metrics.statistics import compare
+from bench.metrics.statistics import compare, with_holm
 from bench.metrics.table import ALL, PrimaryMetric
 
 # The verdicts on a pair.
@@ -165,8 +165,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
             )
     if not tables:
         return pd.DataFrame(columns=COLUMNS)
-    table = pd.concat(tables, ignore_index=True)
-    table["p_adjusted"] = holm(table.p.to_numpy(float))
+    table = with_holm(pd.concat(tables, ignore_index=True))
     is_shown = table.p_adjusted < 1 - LEVEL
     is_less_readable = (holm(table.p_readable.to_numpy(float)) < 1 - LEVEL) & (
         table.readable_first != table.readable_second

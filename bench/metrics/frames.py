@@ -13,34 +13,17 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.data.readers import as_path, read_table
 from bench.metrics.table import ALL
 
+# What pandas infers of columns with points in time, and lengths of time.
+TIMES = dict.fromkeys(("datetime64", "datetime", "date", "period"), "dates")
+TIMES |= dict.fromkeys(("timedelta64", "timedelta"), "durations")
 # A frame of pandas or of another library, or the file that holds it.
 Frame = pd.DataFrame | str | Path
-# Names of an average over all categories or tasks, besides `all`.
-OVERALL = {ALL, "overall", "average", "avg", "avg.", "mean", "total", "all categories", "all tasks"}
-OVERALL |= {
-    "macro average",
-    "macro avg",
-    "micro average",
-    "micro avg",
-    "总体",
-    "总计",
-    "总分",
-    "合计",
-}
-OVERALL |= {
-    "平均",
-    "平均值",
-    "平均分",
-    "均值",
-    "全部",
-    "整体",
-    "所有",
-    "總體",
-    "總計",
-    "合計",
-    "全体",
-    "全體",
-}
+# Names of an average over all categories or tasks, with bars between them.
+OVERALL = (
+    f"{ALL}|overall|average|avg|avg.|mean|total|all categories|all tasks|macro average|macro avg|"
+    "micro average|micro avg|总体|总计|总分|合计|平均|平均值|平均分|均值|全部|整体|所有|"
+    "總體|總計|合計|全体|全體"
+)
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns in which two rows of the same thing differ anyway.
 NUMBERS = ["score", "estimate", "ci_low", "ci_high", "p", "n", "note"]
@@ -127,6 +110,11 @@ class Table:
     def numbers(self, column: str, least: float = -math.inf, most: float = math.inf) -> pd.Series:
         """Return a column as floats from `least` to `most`, NaN for empty cells."""
         self.check_columns(column)
+        if kind := self.kind_of_time(column):
+            # pandas reads these as numbers of nanoseconds, and a missing one as -2^63.
+            raise BadInput(
+                f"{self.name}, column `{column}`: holds {kind}; give numbers, for example of days"
+            )
         cells = self.rows[column]
         values = pd.to_numeric(cells, errors="coerce").astype(float)
         if not pd.api.types.is_numeric_dtype(cells):
@@ -143,6 +131,19 @@ class Table:
             value = quoted(cells.tolist()[row])
             raise BadInput(f"{self.place(row, column)}: {value} is not a number {wanted}")
         return values
+
+    def kind_of_time(self, column: str) -> str:
+        """Return `dates` or `durations` if a column holds these; else an empty text."""
+        self.check_columns(column)
+        return TIMES.get(pd.api.types.infer_dtype(self.rows[column], skipna=True), "")
+
+    def days(self, column: str) -> pd.Series:
+        """Return dates as days after the first one, and durations in days."""
+        cells = self.rows[column]
+        if self.kind_of_time(column) == "durations":
+            return (pd.to_timedelta(cells) / pd.Timedelta(days=1)).astype(float)
+        dates = pd.to_datetime(cells.astype(str), format="ISO8601", utc=True)
+        return (dates - dates.min()) / pd.Timedelta(days=1)
 
     def scores(self) -> pd.Series:
         """Return the scores: the column `score`, or `estimate` in the result of a statistic.
@@ -215,7 +216,9 @@ def as_numbers(cells: pd.Series) -> pd.Series:
 
 def is_overall(cells: pd.Series) -> "pd.Series[bool]":
     """Return which cells are names of an average."""
-    return cells.isin([text for text in cells.unique() if str(text).casefold() in OVERALL])
+    return cells.isin(
+        [text for text in cells.unique() if str(text).casefold() in OVERALL.split("|")]
+    )
 
 
 def _read_cells(cells: pd.Series) -> pd.Series:

@@ -18,15 +18,16 @@ import scipy
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL, estimate_of_items
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import holm
+from bench.metrics.significance import holm, tied
 from bench.metrics.statistics import SEPARATOR
 from bench.metrics.table import join_notes
 
 # scipy's test needs this many models; `bench.compare` compares two.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
-# We rank scores and differences by this many decimals, because later ones are rounding errors.
-DECIMALS = 9
+# The chi-squared distribution suits Q if there are more blocks and models (Demšar, 2006, section
+# 3.2.2); we say so if both are few.
+FEW_BLOCKS, FEW_MODELS = 10, 5
 
 
 class FriedmanTables(NamedTuple):
@@ -36,7 +37,7 @@ class FriedmanTables(NamedTuple):
         test: Friedman's Q, Iman and Davenport's F and Kendall's W: columns `test`, `estimate`,
             `df`, `p`, `models`, `n` (blocks), `note`.
         ranks: the mean rank of each model: `model`, `estimate`, `ci_low`, `ci_high`, `first_in`
-            and `last_in` (blocks in which no other is lower, or higher), `n` (blocks).
+            and `last_in` (blocks in which no other is lower, or higher), `n` (blocks), `note`.
         pairs: each pair of models by Nemenyi's test: `first`, `second`, `estimate` (the difference
             of their mean ranks), `ci_low`, `ci_high`, `p_adjusted` (Nemenyi's, which is for all
             pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n`, `note`.
@@ -115,7 +116,8 @@ def friedman(
             f"({'; '.join(left_out[:3])}); name models that were asked the same"
         )
     # A score that two models reach in two ways differs in the last digit; that is a tie.
-    ranks = (complete if ascending else -complete).round(DECIMALS).rank(axis=1)
+    ties = [tied(values, np.abs(values).max()) for values in complete.to_numpy()]
+    ranks = pd.DataFrame(ties, complete.index, complete.columns).rank(axis=1, ascending=ascending)
     return FriedmanTables(_test(ranks, left_out), _mean_ranks(ranks), _pairs(complete, ranks))
 
 
@@ -150,14 +152,17 @@ def _test(ranks: pd.DataFrame, left_out: Sequence[str]) -> pd.DataFrame:
         note = f"{k} model{'s' * (k != 1)}: {LEAST_MODELS} are needed at least"
     elif n < LEAST_BLOCKS:
         note = f"{n} block: {LEAST_BLOCKS} are needed at least"
-    elif (ranks.max(axis=1) == ranks.min(axis=1)).all():
+    elif _all_tied(ranks):
         note = "all models have the same score in every block"
     else:
         q, p = map(float, scipy.stats.friedmanchisquare(*ranks.to_numpy().T))
         w = q / (n * (k - 1))
-        note = "every block has the same order, so that F is infinite"
-        if not _has_single_order(ranks):
-            note, f = "", (n - 1) * q / (n * (k - 1) - q)
+        if n <= FEW_BLOCKS and k <= FEW_MODELS:
+            note = f"p of Q is rough for {n} blocks of {k} models"
+        if _has_single_order(ranks):
+            note = join_notes(note, "every block has the same order, so that F is infinite")
+        else:
+            f = (n - 1) * q / (n * (k - 1) - q)
             p_f = float(scipy.stats.f.sf(f, df, df_blocks))
     tests = [
         ("Friedman's Q", q, f"{df}", p),
@@ -178,7 +183,9 @@ def _mean_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
     table.insert(0, "model", list(ranks.columns))
     table["first_in"] = ranks.eq(ranks.min(axis=1), axis=0).sum().to_numpy()
     table["last_in"] = ranks.eq(ranks.max(axis=1), axis=0).sum().to_numpy()
-    return table.assign(n=n).sort_values("estimate", kind="stable", ignore_index=True)
+    reason = "no interval: the same rank in every block" if n > 1 else "no interval: one block"
+    table = table.assign(n=n, note=np.where(table.ci_low.isna(), reason, ""))
+    return table.sort_values("estimate", kind="stable", ignore_index=True)
 
 
 def critical_difference(models: int, blocks: int) -> float:
@@ -194,7 +201,7 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     """Compare every pair of models by Nemenyi's, Conover's and Wilcoxon's tests."""
     import scikit_posthocs as posthocs  # type: ignore[import-untyped]  # slow to load
 
-    n, k = ranks.shape
+    (n, k), size = ranks.shape, float(scores.abs().to_numpy().max())
     if k < 2:
         raise NoRuns(f"{k} model: two are needed at least to compare them")
     critical = critical_difference(k, n)
@@ -205,7 +212,7 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for first, second in combinations(ranks.columns, 2):
         # .8 - .7 and .3 - .2 are ties, too.
-        less = (scores[first] - scores[second]).round(DECIMALS).to_numpy()
+        less = tied((scores[first] - scores[second]).to_numpy(), size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
             wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0
@@ -216,10 +223,16 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     tests = ["p_adjusted", "p_conover", "p_wilcoxon"]
     columns = ["first", "second", "estimate", "ci_low", "ci_high", *tests, "n", "blocks_apart"]
     note = "every block has the same order, which leaves Conover's test no variance"
+    if _all_tied(ranks):
+        note = "all models have the same score in every block"
     table = pd.DataFrame(rows, columns=columns).assign(note=note if is_constant else "")
     for name in tests[1:]:
         table[name] = holm(table[name].to_numpy())
     return table
+
+
+def _all_tied(ranks: pd.DataFrame) -> bool:
+    return bool((ranks.max(axis=1) == ranks.min(axis=1)).all())
 
 
 def _has_single_order(ranks: pd.DataFrame) -> bool:

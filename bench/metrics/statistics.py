@@ -20,6 +20,8 @@ import scipy
 
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import (
+    LEVEL,
+    NOISE,
     Limits,
     Statistic,
     Totals,
@@ -30,21 +32,23 @@ from bench.metrics.bootstrap import (
     sample,
 )
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_resamples, holm, slope_test
+from bench.metrics.significance import Comparison, compare_resamples, holm, slope_test, tied
 from bench.metrics.table import ALL, join_notes
 
 # The columns that name a question, or a score.
 KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")
 INTERVAL = ["estimate", "ci_low", "ci_high"]
-# The function of `scipy.stats` for each coefficient. p of Pearson's and Spearman's is by the t
-# distribution with n - 2 degrees of freedom, of Kendall's tau-b exact for few points without ties.
+# The function of `scipy.stats` for each coefficient. p of Pearson's is by the t distribution with
+# n - 2 degrees of freedom, of Kendall's tau-b exact for few points without ties.
 COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
 # With two points every coefficient is 1 or -1.
 LEAST_POINTS = 3
-# Scores that are equal to this many decimals are the same number computed in two ways.
-NOISE_DIGITS = 9
+# Up to this many points, p of Spearman's coefficient is exact; above, it is by the t distribution.
+MOST_EXACT = 9
 # The sums of a unit, and whether it has no value.
 NUMBERS = ["top", "bottom", "missing"]
+# The note on a row that differs by its own p, and not by the adjusted one.
+ADJUSTED = "p is below 0.05 alone, but not adjusted for all tests"
 # Joins the names of a part that several columns name.
 SEPARATOR = "\x1f"
 
@@ -76,7 +80,8 @@ def share(
         mean_over: a column such as `category`: the estimate is then the unweighted mean of the
             shares of its values, as benchmarks average over categories. Of several, such as
             `["category", "task"]`, it is the mean over categories of their means over tasks.
-        limits: the ends of the scale. Default: 0 and 1 if no row exceeds them, else none.
+        limits: the ends of the scale. Default: 0 and 1 if each row counts how many of `of` are so,
+            else none.
         crossed: the column of a second thing that was sampled across the clusters, such as
             NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
 
@@ -98,13 +103,15 @@ def share(
     """
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
-    limits = limits or _limits(units)
+    limits = _limits(table, column, units, limits)
     weights, rows = Weights(), []
     for keys, index in table.groups(groups):
         part = units.loc[index]
         totals = _resampled(part, ["top", "bottom"], weights)
-        value = estimate(totals, _mean_ratio(totals, [1]), limits, "bottom")
+        ratio, kept, _ = _mean_ratio(totals, [1])
+        value = estimate(totals, ratio, limits, "bottom")
         reason = _without_value(int(part.missing.sum()), len(part), column)
+        reason = join_notes(_without_parts(_unused_parts(totals, kept)), reason)
         if math.isnan(value.value):
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
@@ -139,20 +146,21 @@ def compare(
         The columns of `by`, `first` and `second` (two values of `between`), `estimate` (the share
         of the first less the share of the second) with `ci_low` and `ci_high`, `p` (for no
         difference, two-sided), `p_adjusted` (for all rows, by Holm's method), `detectable` (the
-        difference that such data show in four of five samples), `n` (items that both have),
-        `clusters` and `note`.
+        difference that such data show in four of five samples), `n` (items of both that count),
+        `clusters` and `note`. The interval, `p` and `detectable` are one test, for this row alone:
+        the interval holds 0 if and only if `p` is 0.05 or more.
 
     Examples:
         >>> import pandas as pd
         >>> replies = pd.DataFrame({
         ...     "model": ["a"] * 8 + ["b"] * 8,
         ...     "item_id": list("12345678") * 2,
-        ...     "stereotyped": [1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0],
+        ...     "stereotyped": [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0],
         ... })
         >>> test = compare(replies, "stereotyped", cluster=None, stratum=None)
         >>> test[["first", "second", "estimate", "ci_low", "ci_high", "p_adjusted", "n"]].round(2)
           first second  estimate  ci_low  ci_high  p_adjusted  n
-        0     a      b      0.62     0.2     1.05        0.01  8
+        0     a      b      0.75    0.06      1.0        0.04  8
     """
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
@@ -172,33 +180,36 @@ def compare(
         )
     units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     units["side"] = table.rows[between]
-    length = float(np.ptp(limits or _limits(units) or (math.nan, math.nan)))
+    length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights, rows = Weights(), []
     for values, index in table.groups(groups):
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
         labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
         numbers = [own[NUMBERS].astype(float) for own in sides]
         for k, side in enumerate(sides, start=1):
-            tests = _compare_with(side, numbers[k:], length, weights)
-            for second, (tested, n, missing) in zip(labels[k:], tests, strict=True):
-                note = join_notes(tested.note, _without_value(missing, n, column))
-                rows.append((*values, labels[k - 1], second, *tested[:5], n, tested.units, note))
+            tests = _compare_with(side, numbers[k:], length, weights, column)
+            for second, (tested, n) in zip(labels[k:], tests, strict=True):
+                rows.append((*values, labels[k - 1], second, *tested[:5], n, *tested[5:]))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
-    return _with_holm(pd.DataFrame(rows, columns=columns))
+    return with_holm(pd.DataFrame(rows, columns=columns))
 
 
 def _compare_with(
-    first: pd.DataFrame, others: Sequence[pd.DataFrame], length: float, weights: Weights
-) -> list[tuple[Comparison, int, int]]:
+    first: pd.DataFrame,
+    others: Sequence[pd.DataFrame],
+    length: float,
+    weights: Weights,
+    column: str,
+) -> list[tuple[Comparison, int]]:
     """Compare a side with others on the items that both have.
 
     We resample the others that have the same of these items at once.
 
     Returns:
-        For each of the others: the test, the number of items, and how many of these have no value.
+        For each of the others: the test, and the number of items that count in it.
     """
     masks = [first.index.isin(other.index) for other in others]
-    results = [(Comparison(note="no item in common"), 0, 0)] * len(others)
+    results = [(Comparison(note="no item in common"), 0)] * len(others)
     for mask in {mask.tobytes(): mask for mask in masks if mask.any()}.values():
         same = [k for k, own in enumerate(masks) if np.array_equal(own, mask)]
         both, missing, sums = first[mask], [], []
@@ -214,22 +225,53 @@ def _compare_with(
         units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
         totals = _resampled(units, columns, weights)
         for place, k in enumerate(same):
-            tested = _test(totals, 4 * place, length)
-            results[k] = (tested, len(both), int(missing[place].sum()))
+            tested, unused = _test(totals, 4 * place, length)
+            counts = ~missing[place] & ~both.part.isin(unused).to_numpy()
+            alone = len(first) + len(others[k]) - 2 * len(both)
+            notes = [
+                tested.note,
+                _without_parts(unused),
+                _without_value(int(missing[place].sum()), len(both), column),
+                f"{alone} rows of only one of the two are left out" if alone else "",
+            ]
+            results[k] = (tested._replace(note=join_notes(*notes)), int(counts.sum()))
     return results
 
 
-def _test(totals: Totals, at: int, length: float) -> Comparison:
-    """Test the difference of the ratios of two pairs of sums, the first of which is at `at`."""
-    ratio = _mean_ratio(totals, [at + 1, at + 3])
+def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, list[str]]:
+    """Test the difference of the ratios of two pairs of sums, the first of which is at `at`.
+
+    Returns:
+        The test, and the names of parts that do not count.
+    """
+    bottoms = [at + 1, at + 3]
+    ratio, kept, part_weights = _mean_ratio(totals, bottoms)
 
     def less(sums: np.ndarray) -> np.ndarray:
         return ratio(sums[..., at : at + 2]) - ratio(sums[..., at + 2 : at + 4])
 
     # The smaller sample counts.
-    sizes = totals.columns[at + 1], totals.columns[at + 3]
-    rests_on = min(sample(totals, less, size) for size in sizes)
-    return compare_resamples(replicate(totals, less), rests_on, length)
+    rests_on = min(sample(totals, less, totals.columns[bottom]) for bottom in bottoms)
+    by_unit = _differences_by_unit(totals, at, kept, part_weights)
+    tested = compare_resamples(replicate(totals, less), rests_on, by_unit, length)
+    return tested, _unused_parts(totals, kept)
+
+
+def _differences_by_unit(
+    totals: Totals, at: int, kept: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Compute the difference in each cluster, of which the difference is the weighted mean."""
+    clusters, weight_of_part = totals.clusters, np.zeros(len(totals.strata))
+    weight_of_part[kept] = weights
+    is_kept = weight_of_part[clusters.part] > 0
+    part = clusters.part[is_kept]
+    of_both = totals.observed[0][part][:, [at + 1, at + 1, at + 3, at + 3]]
+    shares = clusters.sums[is_kept, at : at + 4] / of_both * weight_of_part[part, None]
+    sums = np.zeros((len(clusters.stratum), 4))
+    np.add.at(sums, clusters.cluster[is_kept], shares)
+    weight = sums[:, [1, 3]].mean(1)
+    scores = sums[weight > 0][:, [0, 2]] / weight[weight > 0, None]
+    return tied(scores[:, 0] - scores[:, 1], float(np.abs(scores).max(initial=0)))
 
 
 def trend(
@@ -246,10 +288,12 @@ def trend(
 
     Args:
         scores: a row per model: `score` (or `estimate`) and `x`.
-        x: the column of the size, for example billions of parameters.
+        x: the column of the size, for example billions of parameters. Dates and durations count in
+            days.
         by: the columns that name a score, for example `["category", "task", "metric"]`, or a series
             of models. Default: all rows are of one score.
-        per_doubling: whether the slope is over the base 2 logarithm of `x`; else over `x` itself.
+        per_doubling: whether the slope is over the base 2 logarithm of `x`; else over `x` itself,
+            as for dates.
 
     Returns:
         The columns of `by`, `estimate` (the slope) with `ci_low` and `ci_high`, `p`, `p_adjusted`
@@ -268,8 +312,14 @@ def trend(
         0     -1.64  -4.218    0.938  0.112  4
     """
     table, groups = Table(scores, "scores"), as_list(by)
-    values, sizes = table.scores(), table.numbers(x)
     table.check_filled(x)
+    kind = table.kind_of_time(x)
+    values, sizes = table.scores(), table.days(x) if kind else table.numbers(x)
+    if per_doubling and kind == "dates":
+        raise BadInput(
+            f"{table.name}, column `{x}`: dates do not double; give per_doubling=False, for a "
+            "slope per day"
+        )
     if per_doubling and (sizes <= 0).any():
         row = int((sizes <= 0).argmax())
         raise BadInput(
@@ -286,13 +336,13 @@ def trend(
         known = index[values[index].notna()]
         at = np.log2(sizes[known]) if per_doubling else sizes[known]
         tested = Comparison(note=f"fewer than two values of {x}")
-        if len(known) and np.ptp(at) > 0:
+        if len(known) and np.ptp(at) > NOISE * np.abs(at).max():
             tested = slope_test(at.to_numpy(), values[known].to_numpy())
         missing = len(index) - len(known)
         lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
         rows.append((*keys, *tested[:5], len(known), join_notes(tested.note, lost)))
     columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
-    return _with_holm(pd.DataFrame(rows, columns=columns))
+    return with_holm(pd.DataFrame(rows, columns=columns))
 
 
 def correlate(
@@ -313,8 +363,8 @@ def correlate(
 
     Returns:
         The columns of `by`, `coefficient`, `estimate`, `ci_low` and `ci_high` (Pearson's, by
-        Fisher's z), `p` (two-sided), `p_adjusted` (for the other groups, by Holm's method), `n`
-        (points) and `note`.
+        Fisher's z), `p` (two-sided; Spearman's is exact for up to 9 points), `p_adjusted` (for the
+        other groups, by Holm's method), `n` (points) and `note`.
 
     Examples:
         >>> import pandas as pd
@@ -323,7 +373,7 @@ def correlate(
         >>> correlate(first, second)[["coefficient", "estimate", "p", "n"]].round(3)
           coefficient  estimate      p  n
         0     pearson     0.947  0.014  5
-        1    spearman     0.900  0.037  5
+        1    spearman     0.900  0.083  5
         2     kendall     0.800  0.083  5
     """
     tables, groups = (Table(a, "first frame"), Table(b, "second frame")), as_list(by)
@@ -351,9 +401,10 @@ def correlate(
     results = []
     for values, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
-        n, reason = len(points), ""
-        empty = _without_value(len(index) - n, len(index), "score")
-        constant = list(points.columns[points.max() - points.min() < 10.0**-NOISE_DIGITS])
+        n, reason, empty = len(points), "", len(index) - len(points)
+        without = f"{empty} of {len(index)} points without a score are left out" if empty else ""
+        spread = points.max() - points.min()
+        constant = list(points.columns[spread <= NOISE * points.abs().max()])
         if n < LEAST_POINTS:
             reason = f"{n} point{'' if n == 1 else 's'}; {LEAST_POINTS} are needed at least"
         elif constant:
@@ -362,21 +413,47 @@ def correlate(
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
             numbers = (math.nan,) * 4 if reason else _correlation(points, function)
-            results.append((*values, name, *numbers, n, join_notes(reason, empty, lost)))
+            results.append((*values, name, *numbers, n, join_notes(reason, without, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
-    return _with_holm(pd.DataFrame(results, columns=columns), "coefficient")
+    return with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
 
 def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
     """Compute a coefficient, Pearson's interval by Fisher's z, and p."""
     is_pearson = function == "pearsonr"
-    # We round, because two ways to compute a score differ in the last digit, and this is a tie.
-    points = points if is_pearson else points.round(NOISE_DIGITS)
-    result = getattr(scipy.stats, function)(points.score_a, points.score_b)
-    low = high = math.nan
+    sides = [points[name].to_numpy() for name in points]
+    if not is_pearson:
+        # Two ways to compute a score differ in the last digit, and this is a tie.
+        sides = [scipy.stats.rankdata(tied(side, np.abs(side).max())) for side in sides]
+    result = getattr(scipy.stats, function)(*sides)
+    low, high, p = math.nan, math.nan, float(result.pvalue)
     if is_pearson and len(points) > LEAST_POINTS:
         low, high = map(float, result.confidence_interval())
-    return float(result.statistic), low, high, float(result.pvalue)
+    if function == "spearmanr":
+        # No order of the points is likelier than one of all.
+        is_small = len(points) <= MOST_EXACT
+        p = _exact_p(*sides) if is_small else max(p, 2 / math.factorial(len(points)))
+    return float(result.statistic), low, high, p
+
+
+def _exact_p(first: np.ndarray, second: np.ndarray) -> float:
+    """Compute p of Spearman's coefficient over all orders of the points, two-sided.
+
+    We count the orders by the sum of products of ranks: adding one point of `first` at a time, from
+    each set of points of `second` that are taken. (scipy's `PermutationMethod` gives the same p and
+    takes ten seconds for nine points.)
+    """
+    first, second = (np.rint(2 * ranks).astype(int) for ranks in (first, second))
+    n, most = len(first), int(np.sort(first) @ np.sort(second))
+    orders = np.zeros((2**n, most + 1))
+    orders[0, 0] = 1
+    for taken in range(2**n - 1):
+        for k in (k for k in range(n) if not taken >> k & 1):
+            product = first[taken.bit_count()] * second[k]
+            orders[taken | 1 << k, product:] += orders[taken, : most + 1 - product]
+    observed = int(first @ second)
+    tails = orders[-1, : observed + 1].sum(), orders[-1, observed:].sum()
+    return float(min(1.0, 2 * min(tails) / math.factorial(n)))
 
 
 def _units(
@@ -418,9 +495,20 @@ def _units(
     return units
 
 
-def _limits(units: pd.DataFrame) -> Limits | None:
-    """Return 0 and 1 if every row has a share within these, else nothing."""
-    return (0, 1) if ((units.top >= 0) & (units.top <= units.bottom)).all() else None
+def _limits(table: Table, column: str, units: pd.DataFrame, limits: Limits | None) -> Limits | None:
+    """Check that the rows are on the scale; without one, return 0 and 1 if all rows count."""
+    low, high = limits or (0, 1)
+    noise = NOISE * (high - low) * units.bottom
+    beyond = (units.top < low * units.bottom - noise) | (units.top > high * units.bottom + noise)
+    if not limits:
+        # Other numbers may be of any unit, such as seconds, although none exceeds 1.
+        is_count = not beyond.any() and bool((units.top % 1 == 0).all())
+        return (0, 1) if is_count else None
+    if beyond.any():
+        row = int(beyond.argmax())
+        value = table.rows[column].iloc[row]
+        raise BadInput(f"{table.place(row, column)}: {value} is not within limits={low, high}")
+    return limits
 
 
 def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals:
@@ -432,18 +520,33 @@ def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals
     )
 
 
-def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
-    """Return the mean over parts of the first sum divided by the second."""
-    # A part without one of these sums has no share.
+def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.ndarray, np.ndarray]:
+    """Make the mean over parts of the first sum divided by the second.
+
+    Returns:
+        The mean as a function, the places of the parts that have all of the sums `bottoms`, and
+        their weights in the mean.
+    """
     kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
     if not len(kept):
-        return lambda sums: np.full(len(sums), np.nan)
+        return lambda sums: np.full(len(sums), np.nan), kept, np.zeros(0)
     names = [tuple(str(totals.strata[k]).split(SEPARATOR)) for k in kept]
     # The mean of each level of names: with 2 categories of 3 tasks, a part weighs 1/2 * 1/3.
     levels = range(len(names[0]))
     children = Counter(node[:-1] for node in {name[: k + 1] for name in names for k in levels})
     weights = np.array([1 / math.prod(children[name[:k]] for k in levels) for name in names])
-    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ weights
+    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ weights, kept, weights
+
+
+def _unused_parts(totals: Totals, kept: np.ndarray) -> list[str]:
+    """Name the parts that do not count in a mean, if others do."""
+    return [str(name) for k, name in enumerate(totals.strata) if len(kept) and k not in kept]
+
+
+def _without_parts(names: Sequence[str]) -> str:
+    """Say which parts do not count because their divisor is 0."""
+    texts = "; ".join(name.replace(SEPARATOR, ", ") for name in names)
+    return f"left out, because the divisor is 0: {texts}" if names else ""
 
 
 def _without_value(missing: int, n: int, column: str) -> str:
@@ -451,9 +554,19 @@ def _without_value(missing: int, n: int, column: str) -> str:
     return f"{missing} of {n} rows have no `{column}` and are left out" if missing else ""
 
 
-def _with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
-    """Add `p_adjusted` after `p`, for all rows together, or for each value of `by`."""
+def with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
+    """Add `p_adjusted` after `p`, for all rows together, or for each value of `by`.
+
+    A `note` says where only the adjustment leaves a difference open, because the interval and
+    `detectable` are for one row alone.
+    """
+    results = results.drop(columns="p_adjusted", errors="ignore")
     families = results[by] if by else pd.Series(0, results.index)
     adjusted = results.p.groupby(families).transform(lambda p: holm(p.to_numpy(float)))
     results.insert(list(results).index("p") + 1, "p_adjusted", adjusted)
+    is_open = (results.p < 1 - LEVEL) & (adjusted >= 1 - LEVEL)
+    results["note"] = [
+        join_notes(note, ADJUSTED) if shown and ADJUSTED not in note else note
+        for note, shown in zip(results.note, is_open, strict=True)
+    ]
     return results

@@ -36,7 +36,7 @@ from bench.run.notes import letter_mass, with_notes
 from bench.scorers.base import digest
 from bench.scorers.names import short_name
 
-# Differences below this are floating-point noise.
+# Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
 
 
@@ -242,8 +242,10 @@ class Run:
             table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
         )
         # The released code rounds, so that its numbers can differ by this much.
-        rounding = both.task.map(dict(metrics.rounding)).fillna(0.0)
-        same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
+        rounding = (
+            both.task.map(dict(metrics.rounding)).fillna(0.0) + NOISE * both.score.abs().max()
+        )
+        same = ((both.score - both.score_ours).abs() <= rounding) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 

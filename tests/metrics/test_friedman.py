@@ -106,6 +106,7 @@ def test_wilcoxon_s_p_is_that_of_the_counts_whatever_the_shares_are_divided_by(p
         (random_scores(0, models=2), "3 are needed", NAN),
         (random_scores(0, blocks=1), "2 are needed", NAN),
         ([[1, 2, 3, 4]] * 6, "F is infinite", stats.chi2.sf(18, 3)),
+        ([[1, 2, 3, 4]] * 6, "p of Q is rough for 6 blocks of 4 models", stats.chi2.sf(18, 3)),
     ],
 )
 def test_what_is_undefined_says_so(scores, note, p):
@@ -119,6 +120,14 @@ def test_a_single_order_leaves_conover_s_test_no_variance_and_a_block_no_interva
     assert table.p_conover.isna().all()
     assert (table.note != "").all()
     assert friedman(random_scores(0, blocks=1)).ranks.ci_low.isna().all()
+    ranks = friedman([[1, 2, 3], [1, 3, 2], [1, 2, 3]]).ranks
+    assert ranks.ci_low.isna().equals(ranks.note == "no interval: the same rank in every block")
+    assert list(ranks.ci_low.isna()) == [True, False, False]
+
+
+def test_ties_of_all_models_are_named_in_pairs_too():
+    tables = friedman([[1, 1, 1]] * 4)
+    assert set(tables.pairs.note) == {"all models have the same score in every block"}
 
 
 def test_scores_that_differ_in_the_last_digit_are_ties():
@@ -132,6 +141,6 @@ def test_what_is_missing_is_left_out_with_its_reason():
     test = bench.friedman(rows[(rows.category != 2) | (rows.model != "c")]).test
     assert test.n[0] == 2
     assert test.note[0] == (
-        "model d left out (d: no answer could be read); "
+        "p of Q is rough for 2 blocks of 3 models; model d left out (d: no answer could be read); "
         "block 1 left out (b: no answer could be read); block 2 left out (c: no score)"
     )

@@ -1,6 +1,7 @@
 """Statistics of frames: equal to SciPy's and to printed numbers, and a sentence for bad input."""
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -36,11 +37,13 @@ def test_table_12_of_mcbe_comes_out_to_the_printed_digits():
         for key, row in table.iterrows()
         if key[0] in ("sc", "bs") and key[1] != "kendall"
     }
+    # The paper prints p = 0 and 2.16e-05 for Spearman's, by the t distribution. Of the 9! orders of
+    # nine scores, two are as extreme as the first.
     assert found == {
         ("sc", "pearson"): ("0.999", "2.63e-10", 9),
-        ("sc", "spearman"): ("1.000", "0.00e+00", 9),
+        ("sc", "spearman"): ("1.000", f"{2 / math.factorial(9):.2e}", 9),
         ("bs", "pearson"): ("0.999", "2.76e-11", 9),
-        ("bs", "spearman"): ("0.967", "2.16e-05", 9),
+        ("bs", "spearman"): ("0.967", "1.65e-04", 9),
     }
     pearson = table.xs("pearson", level="coefficient")
     assert list(pearson.p_adjusted) == pytest.approx(list(holm(pearson.p)))
@@ -70,11 +73,25 @@ def test_coefficients_by_hand():
 
 
 @pytest.mark.parametrize(
+    ("x", "y"),
+    [([1, 2, 3], [1, 2, 3]), ([1, 2, 3, 4, 5], [2, 1, 3, 5, 5]), (range(7), [3, 1, 1, 0, 5, 4, 6])],
+)
+def test_p_of_spearman_is_exact_for_few_points(x, y):
+    ranks = map(stats.rankdata, (x, y))
+    wanted = stats.pearsonr(*ranks, method=stats.PermutationMethod(n_resamples=np.inf))
+    assert correlated(x, y).p["spearman"] == pytest.approx(wanted.pvalue)
+
+
+def test_p_of_spearman_is_never_below_that_of_one_order_of_all():
+    assert correlated(range(12), range(12)).p["spearman"] == pytest.approx(2 / math.factorial(12))
+
+
+@pytest.mark.parametrize(
     ("x", "y", "n", "reason"),
     [
         ([0, 0.5, 1], [2 / 3, 1 - 1 / 3, 0.6666666666666667], 3, "the second score is 0.667 at"),
         ([1, 1, 1], [0, 1, 2], 3, "the first score is 1 at every point"),
-        ([0, 1, 2], [0, np.nan, 1], 2, "2 points; 3 are needed"),
+        ([0, 1, 2], [0, np.nan, 1], 2, "2 points; 3 are needed at least; 1 of 3 points without"),
     ],
 )
 def test_an_undefined_coefficient_has_a_reason(x, y, n, reason):
@@ -107,6 +124,8 @@ def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted():
     table = bench.compare(three, "chosen", **SCENES)
     assert list(table["first"] + table.second) == ["ab", "ac", "bc"]
     assert list(table.n) == [40, 30, 30]
+    alone = "10 rows of only one of the two are left out"
+    assert [alone in note for note in table.note] == [False, True, True]
     assert list(table.p_adjusted) == pytest.approx(list(holm(table.p)))
 
 
@@ -207,16 +226,181 @@ def test_a_difference_of_means_is_the_paired_t_test(n, near):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "p"),
+    ("differing", "alike", "p", "note"),
     [
         # As in a sign test, which has 2 ** -4 for five that agree, whatever their spread.
-        (np.ones(5), np.zeros(5), 1 / 16),
-        (np.ones(500), np.zeros(500), 0),
-        ([0.5, 0.25], [0.5, 0.25], 1),
+        (5, 0, 1 / 16, "5 units differ, all alike: too few to show a difference"),
+        (6, 0, 1 / 32, ""),
+        (500, 0, 0, ""),
+        (4, 396, 1 / 8, "4 units differ, all alike: too few to show a difference"),
+        (1, 9, 1, "1 unit differs: too few to show a difference"),
+        (0, 400, 1, ""),
     ],
 )
-def test_few_units_that_all_agree_may_be_chance(first, second, p):
-    assert difference(first, second).p == pytest.approx(p, abs=1e-9)
+def test_units_that_differ_alike_are_tested_as_by_a_sign_test(differing, alike, p, note):
+    first = np.repeat([1, 0], [differing, alike])
+    result = difference(first, np.zeros(differing + alike))
+    exact = stats.binomtest(differing, differing).pvalue if differing else 1.0
+    assert exact == pytest.approx(p, abs=1e-9)
+    assert p <= result.p <= max(p, 0.04)
+    assert result.ci_low <= 0 or result.p < 0.05
+    assert -1 <= result.ci_low < result.estimate <= result.ci_high <= 1
+    assert result.note.startswith(note)
+
+
+def test_equal_replies_leave_open_what_a_share_of_unseen_units_leaves_open():
+    result = difference(np.ones(400), np.ones(400))
+    upper = stats.binomtest(0, 400).proportion_ci(method="exact").high
+    assert [result.estimate, result.p] == [0, 1]
+    assert [-result.ci_low, result.ci_high] == pytest.approx([upper, upper])
+    t = stats.t(399)
+    assert result.detectable == pytest.approx(upper * (1 + t.ppf(0.8) / t.ppf(0.975)))
+    result = difference([0.5, 0.25], [0.5, 0.25])
+    assert (result.p, np.isnan(result.ci_low)) == (1, True)
+    assert "give limits=" in result.note
+
+
+@pytest.mark.parametrize("clusters", [3, 5, 8, 14])
+def test_an_interval_holds_0_if_and_only_if_p_is_not_below_5_percent(clusters):
+    rng, frames = np.random.default_rng(clusters), []
+    for study in range(25):
+        shares, size = rng.choice([0.0, 0.03, 0.3, 1.0], 2), rng.choice([1, 2, 8])
+        scene = np.repeat(range(clusters), size)
+        for name, share in zip("ab", shares, strict=True):
+            frame = pd.DataFrame({"model": name, "scene": scene, "item_id": range(len(scene))})
+            frames.append(frame.assign(study=study, hit=rng.random(len(scene)) < share))
+    table = bench.compare(pd.concat(frames), "hit", by="study", **SCENES)
+    holds_0 = (table.ci_low <= 0) & (table.ci_high >= 0)
+    assert holds_0.equals(table.p >= 0.05)
+    assert ((table.ci_low >= -1) & (table.ci_high <= 1)).all()
+    assert ((table.detectable > 0) | table.detectable.isna()).all()
+    assert (table.note[table.detectable.isna()] != "").all()
+
+
+def test_so_large_a_difference_is_shown_among_many_pairs():
+    scores = [
+        (f"m{model}", category, measure, 50 + 2 * model + noise)
+        for measure in range(5)
+        for model in range(11)
+        for category, noise in enumerate(np.random.default_rng([measure, model]).normal(0, 3, 11))
+    ]
+    table = pd.DataFrame(scores, columns=["model", "category", "measure", "score"])
+    table = bench.compare(table, "score", by="measure", cluster=None, stratum=None)
+    ends = table[(table["first"] == "m0") & (table.second == "m10")]
+    assert len(table) == 275
+    assert (ends.p_adjusted < 0.05).all()
+    is_open = (table.p < 0.05) & (table.p_adjusted >= 0.05)
+    assert is_open.any()
+    assert table.note.str.contains("not adjusted for all tests").equals(is_open)
+
+
+def test_what_one_of_the_two_has_no_value_of_is_left_out_and_named():
+    rows = PAIRED.assign(chosen=PAIRED.chosen.where(PAIRED.half == "first"))
+    table = bench.compare(rows, "chosen", mean_over="half", **SCENES)
+    assert (table.n[0], table.clusters[0]) == (20, 5)
+    assert table.note[0].startswith("left out, because the divisor is 0: second")
+    assert bench.share(rows, "chosen", mean_over="half", **SCENES).note[0].startswith("left out")
+
+
+SCALED = pd.DataFrame(
+    {
+        "model": np.repeat([*"abcd"], 9),
+        "category": [*range(9)] * 4,
+        "score": np.random.default_rng(4).normal([[0.1], [0.2], [0.2], [0.5]], 0.1, (4, 9)).ravel(),
+    }
+)
+SCALED.loc[[3, 12], "score"] = [0.1 + 0.2, 0.3]
+SIZES = [0.5, 1.5, 7, 32]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e12])
+@pytest.mark.parametrize(
+    ("statistic", "same", "scaled"),
+    [
+        (
+            lambda rows: bench.compare(rows, "score", cluster=None, stratum=None),
+            ["p", "note"],
+            ["estimate", "ci_low", "ci_high", "detectable"],
+        ),
+        (
+            lambda rows: bench.share(rows, "score", by="model", cluster=None, stratum=None),
+            ["note"],
+            ["estimate", "ci_low", "ci_high"],
+        ),
+        (
+            lambda rows: bench.trend(rows[rows.category == 3].assign(billions=SIZES)),
+            ["p", "note"],
+            ["estimate", "ci_low", "ci_high", "detectable"],
+        ),
+        (lambda rows: bench.correlate(rows, SCALED.assign(score=range(36))), ["estimate", "p"], []),
+        (lambda rows: bench.friedman(rows).test, ["estimate", "p"], []),
+        (lambda rows: bench.friedman(rows).pairs, ["estimate", "p_wilcoxon", "blocks_apart"], []),
+    ],
+)
+def test_the_unit_of_scores_does_not_matter(statistic, same, scaled, unit):
+    plain, other = (statistic(SCALED.assign(score=SCALED.score * by)) for by in (1, unit))
+    pd.testing.assert_frame_equal(plain[same], other[same])
+    pd.testing.assert_frame_equal(plain[scaled], other[scaled] / unit, check_exact=False)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_x_does_not_matter_to_a_trend(unit):
+    rows = SCALED[SCALED.category == 3].assign(billions=SIZES)
+    wanted = stats.linregress(SIZES, rows.score)
+    (row,) = bench.trend(
+        rows.assign(billions=rows.billions * unit), per_doubling=False
+    ).itertuples()
+    assert [row.estimate * unit, row.p] == pytest.approx([wanted.slope, wanted.pvalue])
+
+
+def test_a_trend_of_equal_scores_says_why_there_is_no_interval():
+    rows = SCALED[:4].assign(billions=SIZES, score=0.1 + 0.2, model=[*"abcd"])
+    (row,) = bench.trend(rows).itertuples()
+    assert (row.estimate, row.p, np.isnan(row.ci_low)) == (0, 1, True)
+    assert row.note == "no interval: all scores are the same"
+
+
+DATES = pd.to_datetime(["2021-01-05", "2021-09-01", "2023-03-01", "2025-01-01"])
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [DATES, DATES.tz_localize("Asia/Shanghai"), DATES.date, DATES - DATES[0]],
+    ids=["datetime", "with a zone", "date", "timedelta"],
+)
+def test_dates_and_durations_count_in_days(dates):
+    rows = pd.DataFrame({"model": [*"abcd"], "released": dates, "score": [9, 7, 6, 2]})
+    wanted = stats.linregress((DATES - DATES[0]).days, rows.score)
+    (row,) = bench.trend(rows, "released", per_doubling=False).itertuples()
+    assert [row.estimate, row.p] == pytest.approx([wanted.slope, wanted.pvalue])
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (bench.trend, {"x": "released"}, "scores, column `released`: dates do not double; give"),
+        (bench.share, {"column": "released"}, "frame, column `released`: holds dates; give num"),
+        (bench.share, {"column": "took"}, "frame, column `took`: holds durations; give numbers"),
+    ],
+)
+def test_dates_and_durations_are_no_other_numbers(function, options, message, refusal):
+    rows = pd.DataFrame({"model": [*"abcd"], "released": DATES, "took": DATES - DATES[1]})
+    assert refusal(function, rows.assign(score=range(4)), **options).startswith(message)
+
+
+def test_numbers_beyond_the_given_ends_of_a_scale_are_refused(refusal):
+    text = refusal(bench.share, PLAIN, "score", cluster=None, stratum=None, limits=(0, 1))
+    assert text == "frame, row 2, column `score`: 2 is not within limits=(0, 1)"
+
+
+def test_numbers_below_1_are_no_shares_if_they_count_nothing():
+    rows = pd.DataFrame({"seconds": np.random.default_rng(1).exponential(size=40) / 10})
+    (row,) = bench.share(rows, "seconds", cluster=None, stratum=None).itertuples()
+    (of_scale,) = bench.share(
+        rows, "seconds", cluster=None, stratum=None, limits=(0, 1)
+    ).itertuples()
+    assert row.estimate == of_scale.estimate
+    assert row.ci_high != of_scale.ci_high
 
 
 def test_a_single_unit_has_no_test():

@@ -1,23 +1,25 @@
-"""Simulate studies whose true scores are known, and count how often intervals and tests are right.
+"""Simulate studies whose true scores are known, and count how often intervals hold these.
 
-    python tests/benchmarks/coverage_study.py [--data DIR]    # samples, or DIR/cbbq, DIR/nli_coal
+    python -m tests.benchmarks.coverage [--small]
+    python -m tests.benchmarks.coverage --data DIR    # released data: DIR/cbbq, DIR/nli_coal
 
-A study keeps the structure of a data set (which template asks about which scene, which sentence
-stands with which occupation, how many instances a category has) and draws the answers: each scene,
-template, occupation, sentence and instance has an effect of its own on the logit of a stereotyped
-answer. The package's own functions make the intervals and the tests. Printed is one table, in the
-form of Markdown: of each score the share of 95 % intervals that hold the true value and their mean
-width, and of each test how often it says that there is a difference. Each share has its standard
-error beside it. A hundred studies of everything take about ten minutes on one core.
+Small studies are those of `no_effect.py`: shares and means of one model, differences of two, with
+and without an effect, and slopes over models. Any other study keeps the structure of a data set
+(which template asks about which scene, which sentence stands with which occupation, how many
+instances a category has) and draws the answers: each scene, template, occupation, sentence and
+instance has an effect of its own on the logit of a stereotyped answer. The package's own functions
+make the intervals. Printed are tables in the form of Markdown: the share of 95 % intervals that
+hold the true value, with its standard error, and for benchmarks their mean width. A hundred studies
+of everything take about ten minutes on one core, and a thousand small studies take four.
 """
 
 import argparse
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -31,10 +33,25 @@ from bench.benchmarks.nli_coal.outcomes import CROSSED
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import Estimate, interval
+from bench.metrics.bootstrap import Estimate, estimate, interval, resample
 from bench.metrics.engine import Scoring
-from bench.metrics.significance import compare_resamples, slope_test
+from bench.metrics.significance import slope_test
+from bench.metrics.statistics import _mean_ratio, compare
 from bench.metrics.table import ALL
+from tests.benchmarks.no_effect import (
+    KINDS,
+    LENGTHS,
+    MODELS,
+    NODES,
+    UNITS,
+    WEIGHTS,
+    compared,
+    draw,
+    intercept,
+    print_head,
+    print_row,
+    with_error,
+)
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
@@ -49,21 +66,20 @@ NLI_EFFECTS = {
 }
 # True shares of stereotyped answers.
 SHARES, NLI_SHARES = (0.35, 0.1, 0.03, 0.01, 0.97), (0.35, 0.05)
-# Models of a series: sizes in billions of parameters, and by how much models of one size differ.
-SIZES = {2: (1, 4), 4: (0.5, 1.5, 7, 32), 6: (0.5, 1.5, 3, 7, 14, 32)}
-SCATTER, ITEMS = (0.01, 0.02, 0.04), 0.006
-# Points and weights for means over a normal distribution.
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-# `held`: whether an interval holds the truth, or a test shows a difference.
+# Effects of small studies, in the units of each kind.
+EFFECTS = {
+    "1 answer, share .3": 0.3,
+    "2 answers, share .5": 0.2,
+    "8 answers, share .3": 0.2,
+    "16 answers, share .3": 0.2,
+    "1 to 40 answers, share .3": 0.2,
+    "normal numbers": 2.0,
+    "points 0 to 100": -1.0,
+    "seconds, exponential": 1.0,
+}
+# `held`: whether an interval holds the truth.
 KEYS = ["benchmark", "score", "effects", "truth"]
 COLUMNS = [*KEYS, "study", "held", "width"]
-
-
-def intercept(share, *effects):
-    """Find the logit at which answers are stereotyped in `share` of the population."""
-    spread = math.hypot(*effects)
-    return float(brentq(lambda a: WEIGHTS @ expit(a + spread * NODES) - share, -40, 40))
 
 
 def check(ends, value, *keys):
@@ -90,7 +106,7 @@ def with_extent(name, category):
 
 
 def table(rows):
-    """Count how often intervals hold the truth, or tests show a difference."""
+    """Count how often intervals hold the truth."""
     frame = pd.DataFrame(rows, columns=COLUMNS)
     # Intervals of one study go together; a share of 0 or 1 is not known for sure.
     each = frame.groupby([*KEYS, "study"], sort=False).held.mean().groupby(KEYS, sort=False)
@@ -111,7 +127,7 @@ def cbbq_templates(folder):
     return rows.assign(request="answer")
 
 
-def cbbq_scores(templates, share, effects, rng, common=None):
+def cbbq_rows(templates, share, effects, rng, common=None):
     """Draw a model's answers; models with the same `common` share most of the scenes' effects."""
     scene, index = np.unique(templates.cluster.to_numpy(), return_inverse=True)
     own = rng.normal(size=len(scene))
@@ -128,13 +144,13 @@ def cbbq_scores(templates, share, effects, rng, common=None):
     correct = np.where(ambiguous, unknown, decided - biased)
     sums = dict.fromkeys(CBBQ_SUMS, 0) | dict.fromkeys(["n", "came", "valid"], n)
     sums |= {"biased": biased, "decided": n - unknown, "unknown": unknown, "correct": correct}
-    rows = templates.drop(columns="size").assign(**sums)
-    return scores_of(cbbq.scoring_of(rows, "robust"), cbbq.PRIMARY_METRICS)
+    return templates.drop(columns="size").assign(**sums)
 
 
 def cbbq_coverage(templates, studies):
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
-        scores = cbbq_scores(templates, share, effects, np.random.default_rng([1, k]))
+        rows = cbbq_rows(templates, share, effects, np.random.default_rng([1, k]))
+        scores = scores_of(cbbq.scoring_of(rows, "robust"), cbbq.PRIMARY_METRICS)
         for (category, _task, metric), score in scores.items():
             true = 0.7 * (1 - share) if metric == "accuracy" else share
             keys = ("CBBQ", with_extent(metric, category), name, f"{share:g}", k)
@@ -147,17 +163,17 @@ def cbbq_pairs(templates, studies):
         sides = []
         for side, share in enumerate((0.35, 0.35 + more)):
             own, common = np.random.default_rng([4, k, side]), np.random.default_rng([5, k])
-            sides.append(cbbq_scores(templates, share, effects, own, common))
-        for place in (key for key in sides[0] if key[2] in ("s_amb", "s_disamb")):
-            (first, first_sample, _), (second, second_sample, _) = (own[place] for own in sides)
-            tested = compare_resamples(second - first, min(first_sample, second_sample), 1)
-            ends = Estimate(tested.difference, tested.ci_low, tested.ci_high)
-            study = (name, f"{more:g}", k)
-            yield from check(ends, more, "CBBQ", with_extent("difference", place[0]), *study)
-            # What does not hold 0 is called a difference.
-            test = with_extent("test of a difference", place[0])
-            for *keys, held, width in check(ends, 0.0, "CBBQ", test, *study):
-                yield *keys, not held, width
+            rows = cbbq_rows(templates, share, effects, own, common)
+            sides.append(rows.assign(model=-side, item_id=rows.index, stratum=rows.category))
+        both = pd.concat(sides[::-1])
+        for (task, of), by in product(
+            {"ambiguous": "n", "disambiguous": "decided"}.items(), (0, 1)
+        ):
+            how = {"by": "category"} if by else {"mean_over": "category"}
+            for row in compare(both[both.task == task], "biased", of, **how).itertuples():
+                ends = Estimate(row.estimate, row.ci_low, row.ci_high)
+                what = with_extent("difference", task if by else ALL)
+                yield from check(ends, more, "CBBQ", what, name, f"{more:g}", k)
 
 
 def nli_pairs(folder):
@@ -230,30 +246,71 @@ def mcbe_coverage(studies):
             yield from check(interval(*score), truth[task], *keys, f"{truth[task]:.0f}", k)
 
 
-def trend_tests(studies):
-    every = product(SIZES.items(), SCATTER, (0.0, 0.03), range(studies))
-    for (n, sizes), scatter, slope, k in every:
-        # Scores of models differ by luck, by size, and by the chance of items.
-        rng = np.random.default_rng([6, k])
-        scores = [
-            0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
-            for size in sizes
-        ]
-        p = slope_test(np.log2(sizes), np.array(scores)).p
-        how, truth = f"models differ by {100 * scatter:g} points", f"{slope:g} a doubling"
-        yield "trend", f"trend, {n} sizes, over models", how, truth, k, bool(p < 0.05), math.nan
+def held(tests, truth):
+    """Count how often an interval holds the truth, of those that there are."""
+    tests = tests.dropna(subset="ci_low")
+    return with_error((tests.ci_low <= truth + 1e-12) & (tests.ci_high >= truth - 1e-12))
+
+
+def intervals(side, limits):
+    """Make the interval of one model's score in each study, as `bench.share` does it."""
+    sums = np.stack(side[:2], axis=-1).swapaxes(0, 1)  # [units, studies, sums]
+    columns = [str(k) for k in range(2 * sums.shape[1])]
+    rows = pd.DataFrame(sums.reshape(len(sums), -1), columns=columns)
+    totals = resample(rows.assign(all="all", unit=rows.index), "all", "unit", columns)
+    ends = []
+    for at in range(0, len(columns), 2):
+        ratio = _mean_ratio(totals, [at + 1])[0]
+        own = partial(lambda sums, at, ratio: ratio(sums[..., at : at + 2]), at=at, ratio=ratio)
+        ends.append(estimate(totals, own, limits, columns[at + 1]))
+    return pd.DataFrame(ends, columns=["estimate", "ci_low", "ci_high"])
+
+
+def small_studies(studies):
+    print_head("score of one model, units:", UNITS)
+    for name, kind in KINDS.items():
+        length, cells = LENGTHS.get(name, 1.0), []
+        for units in UNITS:
+            side = draw(kind, studies, units, 1)[0]
+            limits = None if math.isinf(length) else (0, length)
+            cells.append(held(intervals(side, limits), side[2]))
+        print_row(name, cells)
+    print()
+    print_head("difference of two models, units:", UNITS)
+    for name, effect in [*dict.fromkeys(KINDS, 0.0).items(), *EFFECTS.items()]:
+        kind = partial(KINDS[name], effect=effect) if effect else KINDS[name]
+        cells = []
+        for units in UNITS:
+            first, second = draw(kind, studies, units)
+            tests = compared(first, second, LENGTHS.get(name, 1.0))
+            cells.append(held(tests, first[2] - second[2]))
+        print_row(f"{name}, effect {effect:g}", cells)
+    print()
+    print_head("slope over models:", MODELS)
+    for slope in (0.0, 0.03):
+        rng, cells = np.random.default_rng(8), []
+        for models in MODELS:
+            x = np.arange(models)
+            scores = 0.4 + slope * x + 0.03 * rng.normal(size=(studies, models))
+            cells.append(held(pd.DataFrame([slope_test(x, own) for own in scores]), slope))
+        print_row(f"slope {slope:g}", cells)
+    print()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
+    parser.add_argument("--studies", type=int, help="of each kind (100; of small ones 1000)")
+    parser.add_argument("--small", action="store_true", help="small studies alone")
     parser.add_argument("--data", help="folder of released data sets; default: the samples")
     given = parser.parse_args()
+    small_studies(given.studies or 1000)
+    if given.small:
+        return
     templates = cbbq_templates(f"{given.data}/cbbq" if given.data else OWN_SAMPLES)
     pairs = nli_pairs(f"{given.data}/nli_coal" if given.data else OWN_SAMPLES)
-    n = given.studies
+    n = given.studies or 100
     parts = [cbbq_coverage(templates, n), cbbq_pairs(templates, n)]
-    parts += [nli_coverage(pairs, n), mcbe_coverage(n), trend_tests(n)]
+    parts += [nli_coverage(pairs, n), mcbe_coverage(n)]
     print("| benchmark | what | effects | truth | share | error | studies | width |")
     print("|---|---|---|---|---:|---:|---:|---:|")
     for part in parts:
