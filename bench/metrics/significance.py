@@ -17,7 +17,7 @@ seen, goes up to 1 - 0.025^(1/k) (Clopper and Pearson, 1934), and p is at least 
 differs, we take the same interval of the share of units that differ.
 
 tests/benchmarks/no_effect.py counts how often the test finds a difference where there is none. At
-3 to 14 units and a level of 5 %, these are 0 to 5.6 % for shares, 5 % for normal numbers and 3 to
+3 to 14 units and a level of 5 %, these are 0 to 5.5 % for shares, 5 % for normal numbers and 3 to
 5 % for skewed ones. Without the rule for units that differ alike, it is up to 5.9 % for shares, at
 seven units with two answers each.
 

@@ -25,6 +25,7 @@ PAIRED = pd.DataFrame(
     }
 )
 SCENES = {"cluster": "scene", "stratum": None}
+ROWS = {"cluster": None, "stratum": None}
 
 
 def test_table_12_of_mcbe_comes_out_to_the_printed_digits():
@@ -379,8 +380,16 @@ def test_dates_and_durations_count_in_days(dates):
     ("function", "options", "message"),
     [
         (bench.trend, {"x": "released"}, "scores, column `released`: dates do not double; give"),
-        (bench.share, {"column": "released"}, "frame, column `released`: holds dates; give num"),
-        (bench.share, {"column": "took"}, "frame, column `took`: holds durations; give numbers"),
+        (
+            bench.share,
+            {"column": "released", **ROWS},
+            "frame, column `released`: holds dates; give num",
+        ),
+        (
+            bench.share,
+            {"column": "took", **ROWS},
+            "frame, column `took`: holds durations; give numbers",
+        ),
     ],
 )
 def test_dates_and_durations_are_no_other_numbers(function, options, message, refusal):
