@@ -42,11 +42,12 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
     for run in all_runs:
         own = [other for other in all_runs if other.benchmark == run.benchmark]
         billions, size_from = size(run)
+        named = [name for name in (run.model, run.label) if SIZE.search(short_name(name))]
         row = {
             "model": labels(own)[own.index(run)],
             "benchmark": run.benchmark,
             "asked_as": run.model,
-            "family": family(run.model),
+            "family": family(next(iter(named), run.model)),
             "billions": billions,
             "size_from": size_from,
         }

@@ -1,6 +1,7 @@
 """Notebooks on tables of scores of one's own, as people have them."""
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 
@@ -25,7 +26,7 @@ def as_a_colleague(table):
     table = table.assign(model=table.model + "\u00a0")
     table["score"] = table.score.astype(object).where(table.index != 7, "NA")
     table = table.rename(columns=str.title)
-    return table._append(means.rename(columns=str.title))
+    return pd.concat([table, means.rename(columns=str.title)])
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
@@ -36,7 +37,7 @@ def test_a_table_of_the_documented_columns_makes_a_page(tmp_path, notebook, kind
         table["billions"] = table.model.str[1:].astype(int).map(dict(enumerate(SIZES)))
     if notebook in ("prompt_robustness", "self_correction"):
         other = table.assign(prompts="Q+IF", score=table.score + 1)
-        table = table.assign(prompts="Q")._append(other, ignore_index=True)
+        table = pd.concat([table.assign(prompts="Q"), other], ignore_index=True)
     if kind == "csv":
         table.to_csv(file, index=False)
     else:
