@@ -132,20 +132,20 @@ def _reach(error: float, freedom: float) -> tuple[float, float]:
 
 
 def tied(values: np.ndarray, size: float) -> np.ndarray:
-    """Make numbers equal that differ by rounding errors, for example 0.1 + 0.2 and 0.3.
+    """Make numbers, or their amounts, equal if only rounding errors differ, as 0.1 + 0.2 and 0.3.
 
     Args:
         size: the largest of the numbers that the values were computed from.
 
     Examples:
-        >>> tied(np.array([0.1 + 0.2, 0.3, 0.8 - 0.7 - 0.1]), size=0.8).tolist()
-        [0.3, 0.3, 0.0]
+        >>> tied(np.array([0.1 + 0.2, -0.3, 0.8 - 0.7 - 0.1]), size=0.8).tolist()
+        [0.3, -0.3, 0.0]
     """
-    values = np.where(np.abs(values) <= NOISE * size, 0.0, values)
-    distinct = np.unique(values)
+    amounts = np.where(np.abs(values) <= NOISE * size, 0.0, np.abs(values))
+    distinct = np.unique(amounts)
     group = np.cumsum(np.diff(distinct, prepend=distinct[:1]) > NOISE * size)
     lowest = distinct[np.searchsorted(group, group)]
-    return lowest[np.searchsorted(distinct, values)]
+    return np.sign(values) * lowest[np.searchsorted(distinct, amounts)]
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
