@@ -383,7 +383,8 @@ def _read_sheets(
             continue
         if sheet is main or is_alike:
             rows += _read_rows(place, sheet.records, columns, more, wrong_rows, before)
-            read.append(f"{name} (rows {before + 1} to {rows[-1].number if rows else 0})")
+            if sheet.has_rows:
+                read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
             if sheet.hidden:
                 hidden = ", ".join(map(str, sheet.hidden[:10]))
                 say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
@@ -439,8 +440,8 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
     merged = {
         place: area.coord
         for area in sheet.merged_cells.ranges
-        for place in area.cells
         if sheet.cell(area.min_row, area.min_col).value is not None
+        for place in area.cells
     }
     cells: dict[tuple[int, int], Any] = {}
     for place, cell in values._cells.items():
@@ -462,7 +463,9 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
     records = [
         [cells.get((row, column)) for column in range(1, width + 1)] for row in range(1, height + 1)
     ]
-    hidden = [row for row in range(1, height + 1) if sheet.row_dimensions[row].hidden]
+    is_hidden = {row for row, dimension in sheet.row_dimensions.items() if dimension.hidden}
+    filled = [row for row, record in enumerate(records, start=1) if _is_filled(record)]
+    hidden = [row for row in filled if row in is_hidden]
     return Sheet(sheet.title, records, hidden)
 
 

@@ -189,7 +189,7 @@ class Analysis(Options):
         for name, value in given.items():
             if isinstance(value, str) and value.startswith(("./", "../")):
                 given[name] = _absolute(folder, value)
-            elif name in ("runs", "people", "verdicts") and isinstance(value, list):
+            elif name == "runs" and isinstance(value, list):
                 given[name] = [_absolute(folder, str(pattern)) for pattern in value]
         return given
 

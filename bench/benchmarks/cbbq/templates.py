@@ -228,6 +228,8 @@ def checked(place: str, row: Row, condition: str, columns: Sequence[str], catego
     for column in columns:
         if not row[column].strip():
             raise BadInput(f"{place}, column `{column}`: is empty")
+    # Programs write 2 as 2.0, and a ClassLabel of the Hub may call it ans2.
+    row["label"] = row["label"].strip().removesuffix(".0").removeprefix("ans")
     for column, allowed in (
         ("question_polarity", tuple(FILES)),
         ("context_condition", (condition,)),

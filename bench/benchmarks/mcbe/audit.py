@@ -23,7 +23,7 @@ from bench.data.dataset import GLOSSES, MANIFEST, category_of, unknown_category
 
 odd = audit.Faults(Path(__file__).with_name("faults.csv")).odd
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
-TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
+TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl", ".gz")
 # Divisors of the row counts, by the published scores: a score of N rows is k/N. This is our guess.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
 # The columns that may differ between rows with the same sentence and words.

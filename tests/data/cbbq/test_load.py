@@ -120,6 +120,12 @@ def test_a_label_that_the_audit_corrects_is_counted(tmp_path):
     assert [one.rows for one in effects if one.what.startswith("label corrected")] == [2]
 
 
+@pytest.mark.parametrize("form", ["{}.0", " {} ", "ans{}"])
+def test_a_label_is_a_number_as_programs_write_it(tmp_path, form):
+    folder = templates(tmp_path, {"label": form.format(1)}, condition=D)
+    assert {one.label for one in load(folder) if one.polarity == "neg"} == {1}
+
+
 def test_a_folder_without_files_is_refused(tmp_path, refusal):
     (tmp_path / "region" / "ambiguous").mkdir(parents=True)
     message = refusal(load, tmp_path)
