@@ -79,7 +79,7 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
                 "primary": is_primary,
                 "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
                 "unit": "%" if line.share else "points",
-                "doubt": doubt(line, row, higher=True) or doubt(line, row, higher=False),
+                "doubt": doubt(line, row),
             }
             meanings.append(meaning)
         own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
@@ -236,12 +236,13 @@ def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[boo
     return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
-def doubt(primary: PrimaryMetric, row: Row, *, higher: bool) -> str:
-    """Say why a score that is higher than another one is no evidence of bias; "" if it may be.
+def doubt(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> str:
+    """Say why a score is no evidence of more or less bias; "" if it may be.
 
     Args:
         row: of `primary_rows`.
-        higher: False for a score that is lower than another one.
+        higher: whether it is to be evidence that the score is higher than another one, or (False)
+            lower; default: of any difference, so that the model can have a rank.
     """
     if math.isnan(row["score"]):
         return "no score"
@@ -254,18 +255,18 @@ def doubt(primary: PrimaryMetric, row: Row, *, higher: bool) -> str:
     return ""
 
 
-def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool) -> bool:
+def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> bool:
     """Return whether a preference for a letter may be why a bias score is higher than another one.
 
     For example, a model that mostly answers A gets a score from its letters, whether it knows the
     groups or not. This score shows more bias than another score only if it is above the score that
-    the letters give, and less bias only if it is below.
+    the letters give, and less bias only if it is below. On neither side it shows nothing.
 
     Args:
         row, higher: see `doubt`.
     """
-    is_shown = side(row) == ("above" if higher else "below")
-    like_letters = row["baseline_of"] == LETTERS_ALONE and not is_shown
+    sides = {True: ("above",), False: ("below",), None: ("above", "below")}[higher]
+    like_letters = row["baseline_of"] == LETTERS_ALONE and side(row) not in sides
     return primary.is_bias and bool(row["by_habit"] or like_letters)
 
 

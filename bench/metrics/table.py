@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
-# From this share of one letter on, the baseline is the score that the model's letters would give.
+# From this share of one letter on, among answers that decide, the baseline is the score that the
+# model's letters would give.
 HABIT = 0.6
+# From this share of equal answers on, we call the answers constant.
+CONSTANT = 0.95
 # Level of the test that one answer is preferred.
 PREFERENCE_LEVEL = 0.01
 LETTERS_ALONE = "what its letters would give if they did not know the groups"
@@ -171,13 +174,27 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     return pd.DataFrame(table, columns=list(Score._fields))
 
 
-def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
+def is_habit(
+    count: float, n: float, least: float, options: float = 2, repeats: int = 1, answers: int = 1
+) -> bool:
+    """Return whether the commonest option has at least the share `least`, beyond chance.
+
+    Args:
+        repeats: how often each question was asked. A repeat is no further evidence.
+        count, n, options, answers: see `is_preferred`.
+    """
+    is_common = n > 0 and count >= least * n
+    return is_common and is_preferred(count / repeats, n / repeats, options, answers)
+
+
+def is_preferred(count: float, n: float, options: float = 2, answers: int = 1) -> bool:
     """Test whether an option is chosen more often than by an even choice between all options.
 
     We use a binomial test of the commonest option at 1 %, adjusted for the number of options
     (Bonferroni).
 
     Args:
+        options: the number of options. It is no integer if an option was not offered every time.
         count: how often the commonest option was chosen, of `n`; over several `answers` (for
             example one a category), the sum of the counts of the commonest option of each.
     """
