@@ -107,6 +107,8 @@ class PrimaryMetric(NamedTuple):
             averaged over tasks and categories.
         tasks: the tasks of a score over several; default: all.
         pools_tasks: whether the sums are over all tasks of a category together.
+        direction: a metric of the same task that says whether a bias follows the stereotype: 0 for
+            a random or constant answerer, and negative against the stereotype.
 
     Examples:
         >>> correct = PrimaryMetric("qa", "accuracy", "Accuracy", "{value}", biased_is_high=False)
@@ -128,6 +130,7 @@ class PrimaryMetric(NamedTuple):
     of: str = ""
     tasks: tuple[str, ...] = ()
     pools_tasks: bool = False
+    direction: str = ""
 
     @property
     def is_bias(self) -> bool:
