@@ -178,7 +178,7 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
 
 
 def is_habit(
-    count: float, n: float, least: float, options: float = 2, repeats: int = 1, answers: int = 1
+    count: float, n: float, least: float, options: int = 2, repeats: int = 1, answers: int = 1
 ) -> bool:
     """Return whether the commonest option has at least the share `least`, beyond chance.
 
@@ -190,14 +190,13 @@ def is_habit(
     return is_common and is_preferred(count / repeats, n / repeats, options, answers)
 
 
-def is_preferred(count: float, n: float, options: float = 2, answers: int = 1) -> bool:
+def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
     """Test whether an option is chosen more often than by an even choice between all options.
 
     We use a binomial test of the commonest option at 1 %, adjusted for the number of options
     (Bonferroni).
 
     Args:
-        options: the number of options. It is no integer if an option was not offered every time.
         count: how often the commonest option was chosen, of `n`; over several `answers` (for
             example one a category), the sum of the counts of the commonest option of each.
     """

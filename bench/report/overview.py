@@ -240,7 +240,7 @@ def _most_biased(result: VariantScores) -> str:
         ends = f"{primary.number(line, row)} ({primary.interval(line, row)})".removesuffix(" ()")
         text = f"{_lower(line)} {ends}"
         if gap := primary.direction_row(result.scores, line, row["model"]):
-            text = f"{primary.direction(gap)}; {text}"
+            text = f"{primary.direction(gap)}; {primary.measure_words(line.metric)} {ends}"
         return text
 
     if known.empty and len(primary.real_models(rows)):

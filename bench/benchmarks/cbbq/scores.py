@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -308,37 +309,40 @@ def _constant_answer(rows: pd.DataFrame) -> str:
 
     Unknown counts only if it is given where a person is right, too.
     """
-    letter, most, n, repeats = *_commonest_letter(rows), len(rows), rows["repeat"].nunique()
-    options, text = len(LETTERS), "% of the readable answers are {}, whatever is asked"
-    is_letter = is_habit(most, n, CONSTANT, options, repeats)
-    if is_letter and not rows.unknown[rows.shown == letter].all():
-        return f"{decimals(100 * most / n)}{text.format(letter)}"
-    of_facts = rows.unknown[rows.label.isin([0, 1])]
-    if all(
-        is_habit(answers.sum(), len(answers), CONSTANT, options, repeats)
-        for answers in (rows.unknown, of_facts)
-    ):
-        return f"{decimals(100 * rows.unknown.mean())}{text.format('unknown')}"
-    return ""
+    letters: Any = rows.shown.value_counts()
+    is_unknown, repeats = rows.unknown, rows["repeat"].nunique()
+
+    def is_constant(count: float, n: int) -> bool:
+        return is_habit(count, n, CONSTANT, len(LETTERS), repeats)
+
+    is_letter = is_constant(letters.max(), len(rows))
+    if is_letter and not is_unknown[rows.shown == letters.idxmax()].all():
+        same, most = letters.idxmax(), letters.max()
+    else:
+        same, most = "unknown", is_unknown.sum()
+        of_facts = is_unknown[rows.label.isin([0, 1])]
+        if not (is_constant(most, len(rows)) and is_constant(of_facts.sum(), len(of_facts))):
+            return ""
+    share = decimals(100 * most / len(rows))
+    return f"{share}% of the readable answers are {same}, whatever is asked"
 
 
 def _preferred_letter(people: pd.DataFrame, least: float) -> str:
-    """Note that at least this share of the answers that name a person are one letter.
+    """Note that answers name at least this share of the people that one letter stands for.
 
-    Whoever does not know the groups names the person at a letter in half of the answers to
-    questions that offer a person there.
+    Whoever does not know the groups names half of them. In rotated orders, the letter stands for
+    a person in two of three questions.
     """
-    letter, most, n = *_commonest_letter(people), len(people)
-    offered = (people[SHOWN[:2]] == letter).any(axis=1).sum()
-    if not n or not is_habit(most, n, least, 2 * n / offered, people["repeat"].nunique()):
+    named = {letter: int((people.shown == letter).sum()) for letter in LETTERS}
+    offered = {name: int((people[SHOWN[:2]] == name).any(axis=1).sum()) for name in LETTERS}
+    shares = {letter: named[letter] / max(offered[letter], 1) for letter in LETTERS}
+    letter = max(shares, key=lambda name: shares[name])
+    repeats = people["repeat"].nunique()
+    if not is_habit(named[letter], offered[letter], least, repeats=repeats):
         return ""
-    return f"{decimals(100 * most / n)}% of the answers that name a person are {letter}"
-
-
-def _commonest_letter(rows: pd.DataFrame) -> tuple[str, int]:
-    """Return the commonest letter of readable answers, and how often it was given."""
-    counts = [(rows.shown == letter).sum() for letter in LETTERS]
-    return LETTERS[int(np.argmax(counts))], max(counts)
+    where = " where it stands for one" if offered[letter] < len(people) else ""
+    share = decimals(100 * shares[letter])
+    return f"{share}% of the answers that name a person are {letter}{where}"
 
 
 def _same_letters(rows: pd.DataFrame, cells: np.ndarray) -> Sums:
