@@ -42,7 +42,8 @@ class Score(NamedTuple):
             answer been readable (worst-case bounds: Horowitz and Manski, Journal of the American
             Statistical Association 95, 2000); NaN if 98 % of the answers could be read.
         baseline_of: who gets the baseline, if it is not the answerer that the primary metric names.
-        by_habit: whether answers are so much alike that the score is no evidence about groups.
+        by_habit: whether answers that decide are so much alike that the score is no evidence about
+            groups.
 
     Examples:
         >>> nan = float("nan")
