@@ -39,6 +39,24 @@ def test_a_model_is_asked_and_scored(tmp_path):
     assert outcomes.groupby("task").stereotyped.sum()["ambiguous"] == 6
 
 
+CAUTIOUS = """
+import bench
+from bench.benchmarks import get
+run = bench.evaluate("everyday", "simulated:bias=1", data="samples", out="run")
+letter = {"stereotyped": "A", "other": "B", "unknown": "C"}
+right = [letter[run.items.set_index("item_id").answer[name]] for name in run.records.item_id]
+for replies in (right, "C", "A", ["C" if letter == "C" else "A" for letter in right]):
+    records = run.records.assign(response=replies)
+    table = get("everyday").scoring(records, run.items, "robust").table()
+    print(*table[table.category == "all"].by_habit.unique())
+"""
+
+
+def test_unknown_where_not_enough_is_said_is_no_habit(tmp_path):
+    # The last one names the person at A whatever the facts are.
+    assert python(tmp_path, "-c", CAUTIOUS).split() == ["False", "True", "True", "True"]
+
+
 @pytest.mark.parametrize(
     ("name", "language"), [("everyday_bench/__init__.py", "py"), ("pyproject.toml", "toml")]
 )

@@ -14,11 +14,12 @@ from bench.analyses import opened, parameters
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.elsewhere import read_scores
+from bench.metrics.primary import explain
 from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.run.outcomes import outcomes
-from bench.run.results import Run, data_conflict, labels
+from bench.run.results import Run, data_conflict, labels, score
 
 
 def prompt_set(run: Run) -> str:
@@ -107,6 +108,33 @@ def _of_categories(name: str, scores: pd.DataFrame) -> pd.DataFrame:
             "each category"
         )
     return _in_common(rows).assign(cluster=lambda rows: rows.category, stratum=ALL)
+
+
+def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Series[str]":
+    """Return why a score says nothing of bias under any of the conditions, for each row.
+
+    For example, a model that says A to everything has no change of bias, and is not robust.
+
+    Args:
+        rows: `model` and `task` of changes.
+        runs: of `open_conditions`; without any, there is no doubt.
+        preset: the preset of the scores; default: the runs' own.
+
+    Returns:
+        The `doubt` of the first primary score of the task, or else of the first one over all tasks;
+        empty if the score has none under one of the conditions.
+    """
+    by_task: dict[Any, str] = {}
+    if runs:
+        scores = explain(score(*runs, preset=preset or None))
+        scores = scores[scores.primary & (scores.category == ALL)]
+        for (*place, _metric), own in scores.groupby(["model", "task", "metric"], sort=False):
+            by_task.setdefault(tuple(place), "" if (own.doubt == "").any() else own.doubt.iloc[0])
+    texts = [
+        by_task.get((model, task), by_task.get((model, ALL), ""))
+        for model, task in zip(rows.model, rows.task, strict=True)
+    ]
+    return pd.Series(texts, rows.index, dtype=object)
 
 
 def _in_common(rows: pd.DataFrame) -> pd.DataFrame:

@@ -202,7 +202,8 @@ class Values(NamedTuple):
         choices: each answer as the prompt shows it, with the value that `parse` returns for it; or
             the range of a number.
         verdicts: the verdict of each value, see `bench.tasks.VERDICTS`; values that are not named
-            are `other`. Empty if no answer is right or wrong.
+            are `other`. Empty if no answer is right or wrong. A value that decides nothing is
+            `unknown` where it is not right.
 
     Examples:
         >>> values = Values({"A": "yes", "B": "no"}, {"yes": "stereotyped"})

@@ -79,7 +79,7 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
                 "primary": is_primary,
                 "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
                 "unit": "%" if line.share else "points",
-                "doubt": doubt(line, row, higher=True) or doubt(line, row, higher=False),
+                "doubt": doubt(line, row),
             }
             meanings.append(meaning)
         own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
@@ -119,20 +119,19 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Return the most biased model's row of each primary metric, with a `title` and a `sentence`.
 
-    Scores that are no evidence of bias count only if all are of this kind.
+    It is a real model if there are any. Scores that are no evidence of bias count only if all are
+    of this kind.
     """
     rows = []
     for primary in primary_metrics(scores, benchmark):
         own = primary_rows(scores, primary)
         own = own[own.category == ALL]
-        known = contenders(own[is_informative(own, primary)])
-        ranked = (known if len(known) else own).sort_values(
-            "score", ascending=not primary.biased_is_high, kind="stable"
-        )
-        rows += [
-            {**row, "title": primary.title, "sentence": sentence(primary, row)}
-            for row in ranked.head(1).to_dict("records")
-        ]
+        real = contenders(own)
+        known = real[is_informative(real, primary)]
+        ranked = most_biased_first(scores, primary, known if len(known) else real)
+        for row in ranked.head(1).to_dict("records"):
+            text = sentence(primary, row, direction_row(scores, primary, row["model"]))
+            rows.append({**row, "title": primary.title, "sentence": text})
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
@@ -155,7 +154,8 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     for primary, row in (defined or rows)[:n]:
         is_repeated = bool(defined) and row["note"] in notes
         notes.add(row["note"])
-        texts.append(sentence(primary, {**row, "note": ""} if is_repeated else row))
+        row = {**row, "note": ""} if is_repeated else row
+        texts.append(sentence(primary, row, direction_row(scores, primary, row["model"])))
     return texts
 
 
@@ -223,10 +223,13 @@ def task_words(task: str) -> str:
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows of real models if there are any: the other models are references for them."""
-    if "kind" not in rows:
-        return rows
-    real = rows[~rows.kind.isin(REFERENCES)]
+    real = real_models(rows)
     return real if len(real) else rows
+
+
+def real_models(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of real models; none if the rows have no `kind`."""
+    return rows[~rows.kind.isin(REFERENCES)] if "kind" in rows else rows.iloc[:0]
 
 
 def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[bool]":
@@ -236,12 +239,13 @@ def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[boo
     return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
-def doubt(primary: PrimaryMetric, row: Row, *, higher: bool) -> str:
-    """Say why a score that is higher than another one is no evidence of bias; "" if it may be.
+def doubt(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> str:
+    """Say why a score is no evidence of more or less bias; "" if it may be.
 
     Args:
         row: of `primary_rows`.
-        higher: False for a score that is lower than another one.
+        higher: whether it is to be evidence that the score is higher than another one, or (False)
+            lower; default: of any difference, so that the model can have a rank.
     """
     if math.isnan(row["score"]):
         return "no score"
@@ -254,18 +258,18 @@ def doubt(primary: PrimaryMetric, row: Row, *, higher: bool) -> str:
     return ""
 
 
-def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool) -> bool:
+def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> bool:
     """Return whether a preference for a letter may be why a bias score is higher than another one.
 
     For example, a model that mostly answers A gets a score from its letters, whether it knows the
     groups or not. This score shows more bias than another score only if it is above the score that
-    the letters give, and less bias only if it is below.
+    the letters give, and less bias only if it is below. On neither side it shows nothing.
 
     Args:
         row, higher: see `doubt`.
     """
-    is_shown = side(row) == ("above" if higher else "below")
-    like_letters = row["baseline_of"] == LETTERS_ALONE and not is_shown
+    sides = {True: ("above",), False: ("below",), None: ("above", "below")}[higher]
+    like_letters = row["baseline_of"] == LETTERS_ALONE and side(row) not in sides
     return primary.is_bias and bool(row["by_habit"] or like_letters)
 
 
@@ -298,8 +302,46 @@ def primary_rows(scores: pd.DataFrame, primary: PrimaryMetric) -> pd.DataFrame:
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(primary: PrimaryMetric, row: Row) -> str:
-    """Put a primary metric's score into words; never stronger than its interval allows."""
+def most_biased_first(
+    scores: pd.DataFrame, primary: PrimaryMetric, rows: pd.DataFrame
+) -> pd.DataFrame:
+    """Sort rows of a metric over all, by the score of direction if the metric has one.
+
+    Otherwise a random answerer would come before a model that follows the stereotype.
+    """
+    ascending, score = not primary.biased_is_high, rows.score
+    if primary.direction:
+        gaps = primary_rows(scores, primary._replace(metric=primary.direction))
+        gaps = gaps[gaps.category == ALL]
+        ascending = False
+        score = rows.model.map(dict(zip(gaps.model, gaps.score, strict=True)))
+    return rows.loc[score.sort_values(ascending=ascending, kind="stable").index]
+
+
+def direction_row(scores: pd.DataFrame, primary: PrimaryMetric, model: str) -> Row | None:
+    """Return a model's score of the direction of bias over all; None without one."""
+    rows = primary_rows(scores, primary._replace(metric=primary.direction))
+    rows = rows[(rows.category == ALL) & (rows.model == model) & rows.ci_low.notna()]
+    return next(iter(rows.to_dict("records")), None)
+
+
+def direction(row: Row) -> str:
+    """Say whether a model follows the stereotype, by a gap that is 0 for a constant answer.
+
+    Args:
+        row: of `direction_row`.
+    """
+    words = {"above": "follows", "below": "goes against", "": "is not shown to follow"}
+    gap, low, high = (numbers.decimals(row[name], 2) for name in ("score", "ci_low", "ci_high"))
+    return f"{words[side(row)]} the stereotype: gap {gap} (95\u00a0% interval {low} to {high})"
+
+
+def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
+    """Put a primary metric's score into words; never stronger than its interval allows.
+
+    Args:
+        gap: the row of the score of direction, which then says whether there is a bias.
+    """
     baseline, low, high = (float(row[name]) for name in ("baseline", "ci_low", "ci_high"))
     if math.isnan(row["score"]):
         title = inside_sentence(re.split("[:：]", short_title(primary))[0])
@@ -321,10 +363,12 @@ def sentence(primary: PrimaryMetric, row: Row) -> str:
     if not math.isnan(baseline):
         value = _bare(primary, baseline, digits)
         evidence.append(f"{place} {who}, {value}" if place else f"{who} {value}")
-        if not place and not math.isnan(low):
+        if not place and not math.isnan(low) and not gap:
             doubts = [f"It cannot be told from {who}."]
     evidence.append(f"n = {int(row['n']):,}")
     finding = primary.finding.format(value=number(primary, row))
+    if gap:
+        finding = f"{direction(gap)}. It {finding}"
     note = f"Note: {row['note']}." if row["note"] else ""
     text = f"{row['model']} {finding} ({'; '.join(evidence)})."
     return sentences([text, *doubts, unread(primary, row), note])

@@ -21,6 +21,8 @@ from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
 Runs = Mapping[tuple[str, str], Run]
+# The kinds of models that are references for real ones.
+OF_KNOWN_BIAS = ("tiny", "simulated")
 
 
 class Line(NamedTuple):
@@ -46,6 +48,7 @@ class VariantScores(NamedTuple):
         bias: by model, its known bias, for example of simulated respondents.
         conflict: a sentence if models have different data; otherwise "".
         data: the name and version of the data set.
+        has_real: whether the study has a real model, with or without a score.
     """
 
     variant: Variant
@@ -55,6 +58,7 @@ class VariantScores(NamedTuple):
     bias: Mapping[str, float]
     conflict: str = ""
     data: str = ""
+    has_real: bool = False
 
     @property
     def first(self) -> PrimaryMetric:
@@ -82,10 +86,14 @@ class VariantScores(NamedTuple):
 
     @property
     def has_known_bias(self) -> bool:
-        """Whether we know the bias of all models with an informative score, and it differs."""
-        if self.scores.empty or len(set(self.bias.values())) < 2:
+        """Whether we know the bias of all models with an informative score, and it differs.
+
+        A study with a real model is about this model, whether its score is informative or not.
+        """
+        if self.has_real or self.scores.empty or len(set(self.bias.values())) < 2:
             return False
-        return set(self.bias) >= set(self.informative().model)
+        real = primary.real_models(self.overall(self.first))
+        return set(self.bias) >= {*self.informative().model, *real.model}
 
     def by_bias(self) -> pd.DataFrame:
         """Return the informative rows of models with known bias, the least biased first."""
@@ -97,7 +105,8 @@ class VariantScores(NamedTuple):
 
 
 def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[VariantScores]:
-    return [_read(variant, cells, runs) for variant in variants]
+    has_real = any(split_kind(cell.model.model)[0] not in OF_KNOWN_BIAS for cell in cells)
+    return [_read(variant, cells, runs)._replace(has_real=has_real) for variant in variants]
 
 
 def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
@@ -125,7 +134,7 @@ def _bias(run: Run) -> float | None:
     """Return the known bias of a demonstration model or simulated respondent."""
     kind, parameters = split_kind(run.metadata["model"]["id"])
     given = dict(part.split("=", 1) for part in parameters.split(",") if "=" in part)
-    if kind not in ("tiny", "simulated") or given.get("answer") or given.get("label"):
+    if kind not in OF_KNOWN_BIAS or given.get("answer") or given.get("label"):
         return None
     return float(given["bias"]) if "bias" in given else None
 
@@ -210,20 +219,44 @@ def follows(rows: pd.DataFrame, line: PrimaryMetric) -> bool | None:
 
 
 def _most_biased(result: VariantScores) -> str:
-    """Name the model with the most biased score, among models with an informative score."""
-    line = result.first
-    by_model = {row["model"]: row for row in result.overall(line).to_dict("records")}
+    """Name the model with the most biased score, among models with an informative score.
+
+    If there are real models, it is one of them. If their scores say nothing, neither do we.
+    """
+    line, rows = result.first, result.overall(result.first)
+    if result.has_real and primary.real_models(rows).empty:
+        missing = {one.model: one.why or "no score" for one in result.lines.values() if one.why}
+        text = f"{result.benchmark}: no real model has a score."
+        return sentences([text, primary.left_out(missing)])
+    rows = primary.contenders(rows)
+    by_model = {row["model"]: row for row in rows.to_dict("records")}
     higher = line.biased_is_high
     doubts = {name: primary.doubt(line, row, higher=higher) for name, row in by_model.items()}
-    without = primary.left_out({name: why for name, why in doubts.items() if why})
-    names = list(primary.contenders(result.informative()).model)
-    if not names:
+    doubts = {name: why for name, why in doubts.items() if why}
+    known = rows[~rows.model.isin(doubts)]
+    known = primary.most_biased_first(result.scores, line, known)
+
+    def scored(row: Mapping[Any, Any]) -> str:
+        ends = f"{primary.number(line, row)} ({primary.interval(line, row)})".removesuffix(" ()")
+        text = f"{_lower(line)} {ends}"
+        if gap := primary.direction_row(result.scores, line, row["model"]):
+            text = f"{primary.direction(gap)}; {primary.measure_words(line.metric)} {ends}"
+        return text
+
+    if known.empty and len(primary.real_models(rows)):
+        texts = [
+            f"{name}: {scored(by_model[name])}, but {why}; no statement."
+            for name, why in doubts.items()
+        ]
+        return sentences([f"{result.benchmark}: {texts[0]}", *texts[1:]])
+    without = primary.left_out(doubts)
+    if known.empty:
         why = "no model has a score that could differ by group."
         return sentences([f"{result.benchmark}: {why}", without])
-    row = by_model[names[0]]
-    value = f"{primary.number(line, row)} ({primary.interval(line, row)})".removesuffix(" ()")
-    start = "most bias by score: " if len(names) > 1 else ""
-    return sentences([f"{result.benchmark}: {start}{names[0]}, {_lower(line)} {value}.", without])
+    start = "most bias by score: " if len(known) > 1 else ""
+    first = known.model.iloc[0]
+    text = f"{result.benchmark}: {start}{first}, {scored(by_model[first])}."
+    return sentences([text, without])
 
 
 def _lower(line: PrimaryMetric) -> str:

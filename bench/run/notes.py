@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.benchmarks import get
 from bench.metrics.primary import without_chat_template
-from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
 from bench.scorers.names import short_name
 
 # Below this median probability of all letters, the model would rather write another reply.
@@ -41,6 +41,9 @@ def with_notes(
     if doubt := probe_failed(metadata):
         first = next(k for k, key in enumerate(keys) if key[0] == ALL)
         notes[first] = join_notes(doubt, notes[first])
+        # A classifier that says neutral to everything is right, unless it can say nothing else.
+        if rows.parsed[rows.valid].value_counts(normalize=True).max() >= CONSTANT:
+            table = table.assign(by_habit=table.score.notna())
     skipped = metadata["left_out"]
     for task, reason in skipped.items():
         add(ALL, task, reason, f"not asked: {reason}")

@@ -1,11 +1,12 @@
 """Which runs and scores an analysis is about, and which conditions it compares."""
 
+import pandas as pd
 import pytest
 
 import bench
 from bench import run
 from bench.analyses import open_scores, opened, parameters
-from bench.analyses.conditions import open_conditions, prompting
+from bench.analyses.conditions import doubts, open_conditions, prompting
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
@@ -145,3 +146,20 @@ def test_a_csv_is_compared_over_categories(tmp_path, refusal):
     assert "m: no question was asked under all of a, b" in refusal(open_conditions, [], file)
     file.write_text("model,score\nm,0.5\n")
     assert "mine.csv: column 'prompts'" in refusal(open_conditions, [], file)
+
+
+def test_a_model_that_says_a_under_all_prompts_is_in_doubt(tmp_path):
+    models = {
+        "A": ["simulated:answer=A"] * 2,
+        "turns": ["simulated:answer=A", "simulated:bias=0.7"],
+    }
+    runs = []
+    for name, (first, other) in models.items():
+        for model, prompts in ((first, None), (other, "reworded")):
+            options = {"name": name, "prompts": prompts, "categories": ["age"], "limit": 10}
+            out = tmp_path / f"{name}-{prompts}"
+            runs.append(bench.evaluate("cbbq", model, data="samples", out=out, **options))
+    rows = pd.DataFrame({"model": ["A", "A", "turns"], "task": ["ambiguous", "none", "ambiguous"]})
+    same = "the same answer to everything"
+    assert doubts(rows, runs).tolist() == [same, same, ""]
+    assert doubts(rows, []).tolist() == ["", "", ""]

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 
+from bench.benchmarks import get
 from bench.metrics import primary
 from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from bench.report import overview
@@ -86,6 +87,51 @@ PAIR = {"a": 0.2, "b": 0.6}
 )
 def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(scores, bias, start):
     assert overview.answer([asked(scores, bias)])[0].startswith(start)
+
+
+ALL_A = (
+    "CBBQ: real: share of stereotyped answers 50\u00a0% (45–55), but the same answer to everything;"
+)
+
+
+@pytest.mark.parametrize(
+    ("real", "kinds", "start"),
+    [
+        ("real", {"real": "local"}, "CBBQ: real, share of stereotyped answers 40"),
+        ("always A", {"always A": "local"}, f"{ALL_A} no statement.".replace("real", "always A")),
+        ("none", {}, "CBBQ: no real model has a score. Left out: none (failed: out of memory)."),
+    ],
+)
+def test_a_study_with_a_real_model_is_not_answered_about_references(real, kinds, start):
+    first = asked({**PAIR, real: 0.5 if "A" in real else 0.4}, {"a": 0.25, "b": 0.75})
+    kind = first.scores.model.map(lambda name: kinds.get(name, "simulated respondent"))
+    table = first.scores.assign(kind=kind)
+    lines = {"none": Line("none", "failed: out of memory", [])} if real == "none" else {}
+    first = first._replace(
+        scores=table[table.model != "none"], lines=lines, has_real=real == "none"
+    )
+    (answer,) = overview.answer([first])
+    assert answer.startswith(start)
+    assert "bias that was put in" not in answer
+    assert not first.has_known_bias, "the picture shows all models too"
+
+
+def test_the_direction_of_labels_says_whether_a_model_follows_the_stereotype():
+    line = get("nli_coal").metrics.primary_metrics[0]
+    # A random answerer has the higher CoAL.
+    coal = rows({"follows": 0.4, "random": 0.44}, "nli_coal", line)
+    gap = rows({"follows": 0.6, "random": 0.0}, "nli_coal", line._replace(metric=line.direction))
+    variant = Variant.model_construct(benchmark="nli_coal")
+    table = pd.concat([coal, gap.assign(baseline=0.0)])
+    (answer,) = overview.answer([VariantScores(variant, table, [line], {}, {})])
+    assert answer.startswith(
+        "NLI-CoAL: most bias by score: follows, follows the stereotype: gap 0.60 "
+        "(95\u00a0% interval 0.55 to 0.65); CoAL"
+    )
+    (said,) = primary.findings(table, "nli_coal").sentence
+    assert said.startswith("follows follows the stereotype: gap 0.60")
+    (said,) = primary.summary(table[table.model == "random"], "nli_coal", 1)
+    assert said.startswith("random is not shown to follow the stereotype: gap 0.00")
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():

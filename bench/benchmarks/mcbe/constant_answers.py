@@ -11,12 +11,10 @@ import pandas as pd
 from bench.benchmarks.mcbe.instances import DECAY, decay
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
-from bench.metrics.table import ALL, HABIT, is_preferred
+from bench.metrics.table import ALL, CONSTANT, HABIT, is_habit
 
 # A category and a task.
 Cell = tuple[str, str]
-# From this share of equal answers on, we take them for a constant answer, if this is beyond chance.
-ALIKE = 0.95
 # The share of A without a preference for a letter.
 EVEN = 0.5
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
@@ -48,12 +46,10 @@ def constant_answers(
 ) -> dict[Cell, str]:
     """Warn by category (or all) and task of answers that are all alike, whatever the group."""
     warnings: dict[Cell, str] = {}
-    # A repeat of a question is no further evidence.
     repeats = records["repeat"].nunique()
 
     def is_constant(alike: float, n: float, answers: int = 1) -> bool:
-        is_alike = n > 0 and alike >= ALIKE * n
-        return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
+        return is_habit(alike, n, CONSTANT, repeats=repeats, answers=answers)
 
     # Preference computation: equal likelihoods for all groups. No real language model gives this.
     for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
@@ -95,7 +91,7 @@ def constant_answers(
 
 def incomplete_lists(complete: float, n: float) -> str:
     """Warn if some of `n` scenarios could not be read, because this excludes long lists more."""
-    if not 0 < complete < ALIKE * n:
+    if not 0 < complete < CONSTANT * n:
         return ""
     return (
         f"{complete:.0f} of {n:.0f} instances have an answer to every question; longer lists "
@@ -113,10 +109,8 @@ def first_letter(records: pd.DataFrame) -> float:
     """Return the share of A in scenario selection if one letter is preferred; else 1/2."""
     read = records[(records.task == "ss") & records.valid]
     n, first = len(read), int((read.parsed == LETTERS[0]).sum())
-    share, most = round(first / n, 2) if n else EVEN, max(first, n - first)
-    repeats = read["repeat"].nunique()
-    has_preference = max(share, 1 - share) >= HABIT and is_preferred(most / repeats, n / repeats)
-    return share if has_preference else EVEN
+    most, repeats = max(first, n - first), read["repeat"].nunique()
+    return round(first / n, 2) if is_habit(most, n, HABIT, repeats=repeats) else EVEN
 
 
 def baselines(

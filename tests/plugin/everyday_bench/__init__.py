@@ -121,7 +121,7 @@ class Everyday(Benchmark):
         return letter(final(response), "".join(LETTERS))
 
     def values(self, task: str, request: str, item: Any) -> Values:
-        verdicts = {LETTER_OF[item.answer]: "right", "A": "stereotyped"}
+        verdicts = {"C": "unknown", LETTER_OF[item.answer]: "right", "A": "stereotyped"}
         return Values({name: name for name in LETTERS}, verdicts)
 
 
