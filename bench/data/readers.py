@@ -8,11 +8,13 @@ the allowed values.
 
 import csv
 import datetime
+import gzip
 import io
 import json
 import re
 import tomllib
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -84,10 +86,18 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a UTF-8 file, without its end."""
+    """Yield the number, from 1, and the text of each line of a UTF-8 file, without its end.
+
+    The file may be packed by gzip.
+    """
     with open_file(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            yield number, _decode(path, line.removesuffix(b"\n"), line=number)
+        is_packed = stream.peek(2).startswith(b"\x1f\x8b")
+        try:
+            lines = gzip.GzipFile(fileobj=stream) if is_packed else stream
+            for number, line in enumerate(lines, start=1):
+                yield number, _decode(path, line.removesuffix(b"\n"), line=number)
+        except (EOFError, zlib.error) as error:
+            raise BadInput(f"{path}: cannot be unpacked ({error})") from None
 
 
 def _decode(
