@@ -63,19 +63,22 @@ def execute_requests(
             stage = sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text))
             blocks = defaultdict[int, list[Request]](list)
             unanswerable: Batch = []
+            answered: dict[str, Request] = {}
             for number, request in enumerate(stage):
                 finished: Request | None = request
                 if request.then:
                     finished = request.then(request, replies[before_of(request)])
                 recorded = hashes.get(key_of(request))
                 if recorded and recorded == digest((finished or request).text):
+                    if finished and replies[key_of(request)] is not None:
+                        answered[finished.request_type] = finished
                     continue
                 if finished:
                     blocks[number // BLOCK_REQUESTS].append(finished)
                 else:
                     unanswerable.append((request, Answer("", error=NOT_ASKED)))
             batches = [unanswerable] if unanswerable else []
-            for batch in chain(batches, _answers(role_of(stage[0]), scorers, blocks)):
+            for batch in chain(batches, _answers(role_of(stage[0]), scorers, blocks, answered)):
                 replies |= {key_of(r): None if a.error else a.response for r, a in batch}
                 records.add(folder, [_row(plan, places, *answered) for answered in batch])
                 bar.update(len(batch))
@@ -84,12 +87,16 @@ def execute_requests(
 
 
 def _answers(
-    role: str, scorers: Mapping[str, Model], blocks: Mapping[int, Sequence[Request]]
+    role: str,
+    scorers: Mapping[str, Model],
+    blocks: Mapping[int, Sequence[Request]],
+    answered: Mapping[str, Request],
 ) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
     if not blocks:
         return
     try:
+        scorers[role].answered = {**answered, **scorers[role].answered}
         for batch in scorers[role].stream(list(blocks.values())):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:

@@ -92,6 +92,11 @@ def _conditions(rows: pd.DataFrame, task: str, metadata: Mapping[str, Any]) -> I
         yield "the wording asks for an unbiased answer (the paper's Q+IF)"
     if without_chat_template(metadata) and own.request_types_for() != ("nll",):
         yield "asked in bare text: the model has no chat template"
+    for name in ("providers", "system_fingerprints"):
+        values = metadata["model"].get(name, [])
+        if len(values) > 1:
+            names = ", ".join(values[:3]) + ", ..." * (len(values) > 3)
+            yield f"answers of {len(values)} {name.replace('_', ' ')}: {names}"
     judge = options.get("as_judge") or options.get("judge")
     if judge and own.judged(options["settings"]):
         yield f"marked by {short_name(judge).rstrip(':')}"

@@ -25,6 +25,8 @@ from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 ROLES = ("model", "judge")
+# Entries on who answers at an endpoint.
+WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
 HASHES = ("tokenizer_hash", "chat_template_hash")
 IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
@@ -175,8 +177,7 @@ def add_late_conditions(
             entry["asked_with"] = asked_with
         if role == "judge" and "temperature=0" in asked_with:
             entry["decoding"] = "the server's own"
-        who_answered = ("answered_as", "answered_by")
-        entry |= {name: described[name] for name in who_answered if name in described}
+        entry |= {name: described[name] for name in WHO_ANSWERED if name in described}
     known = metadata.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         metadata["workers"] = [*known, *new]

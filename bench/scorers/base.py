@@ -153,6 +153,7 @@ class Model(Backend):
         weights: the name, the files and the options that decide its weights.
         display_name: its name in tables; "" for a short form of MODEL.
         remedy: the advice in messages about log-probabilities that are not finite.
+        answered: an answered request of each type, which an endpoint may ask again.
 
     Examples:
         >>> import bench
@@ -165,6 +166,7 @@ class Model(Backend):
     weights: tuple[Any, ...] = ()
     display_name = ""
     remedy = ""
+    answered: Mapping[str, Request] = {}
 
     @classmethod
     def load(cls, rest: str, **options: Any) -> Model:

@@ -39,7 +39,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, behave, able=None):
         self.behave, self.able = behave, able or unable
         self.seen, self.tried, self.headers = [], [], []
-        self.rate = 0.0
+        self.rate, self.places = 0.0, PLACES
         self.came, self.faults = Counter(), Counter()
         super().__init__(("127.0.0.1", 0), Handler)
         self.host = f"127.0.0.1:{self.server_port}"
@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "hang":
             self.rfile.read(1)  # until whoever asked goes
             return
-        known = PLACES.get(self.path) in asked
+        known = self.server.places.get(self.path) in asked
         reply = BROKEN.get(kind) or (self.server.answer(asked) if known else (404, {}, {}))
         status, headers, content = reply
         text = content if isinstance(content, str | bytes) else json.dumps(content)

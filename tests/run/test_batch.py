@@ -1,5 +1,6 @@
 """Requests for a batch service, and its results, which are read as if a server had answered."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -146,6 +147,46 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     assert run.metadata["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
 
 
+def anthropic(body):
+    choice = body["choices"][0]
+    content = [{"type": "text", "text": choice["message"]["content"]}]
+    message = {"content": content, "stop_reason": "end_turn", "model": NAME}
+    return {"result": {"type": "succeeded", "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        (lambda body: {"response": {"body": {**body, "choices": body["choices"][0]}}}, "1.jsonl"),
+        (lambda body: {"response": {"status_code": "200", "body": json.dumps(body)}}, "1.json"),
+        (lambda body: {"response": body, "error": None}, "1.jsonl.gz"),
+        (anthropic, "1.jsonl"),
+    ],
+)
+def test_every_service_s_form_of_results_is_read_and_the_same_result_twice(form, name):
+    write("", "ask.jsonl", "cbbq", **CBBQ)
+    lines = [{**form(said("B")[2]), "custom_id": one["custom_id"]} for one in lines_of("ask.jsonl")]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, lines[0]]).encode()
+    Path("results").mkdir()
+    Path("results", name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    Path("results/batch.json").write_text("{\n}\n")  # what a service tells of the batch itself
+    assert set(evaluate_results(out="run", **CBBQ).records.response) == {"B"}
+
+
+def test_a_request_that_is_refused_among_answers_is_not_asked_again():
+    write("", "ask.jsonl", "cbbq", **CBBQ)
+    first, *others = [one["custom_id"] for one in lines_of("ask.jsonl")]
+    long = {"result": {"type": "errored", "error": {"error": {"message": "prompt is too long"}}}}
+    refused = result(first, 400, {"message": "too many tokens"})
+    expired = json.dumps({"custom_id": others[0], **long}) + "\n"
+    answers = [result(one, 200, said("B")[2]) for one in others[1:]]
+    Path("results").mkdir()
+    Path("results/1.jsonl").write_text("".join([refused, expired, *answers]))
+    assert write("results", "again.jsonl", "cbbq", **CBBQ)[0][0].tasks.total() == 1
+    errors = evaluate_results(out="run", **CBBQ).records.error
+    assert errors[errors != ""].tolist() == ["status 400: too many tokens", "prompt is too long"]
+
+
 FOREIGN = "results: 12 results, such as ambiguous-gender_ambiguous_"
 
 
@@ -153,7 +194,7 @@ FOREIGN = "results: 12 results, such as ambiguous-gender_ambiguous_"
     ("change", "options", "message"),
     [
         (lambda lines: lines[1:], {}, "results: has no answer to 1 requests, such as ambiguous-"),
-        (lambda lines: [*lines, lines[0]], {}, "line 13: a second answer to ambiguous-gender_"),
+        (lambda lines: [*lines, lines[0].replace('"A"', '"B"')], {}, "line 13: a second answer to"),
         (list, {"temperature": 0.5}, FOREIGN),
         (list, {"limit": 1}, FOREIGN.replace("12", "10")),
         (list, {"as_model": ""}, "name the model that gave them by --as-model"),

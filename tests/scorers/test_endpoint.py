@@ -69,6 +69,70 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
     assert server.seen[-1]["chat_template_kwargs"] == {"enable_thinking": False}
 
 
+def test_the_query_of_an_address_stays_behind_its_path_and_its_key_has_a_header_of_its_own(serve):
+    """Azure's deployments."""
+    server = serve(lambda asked: said("A"))
+    server.places = {"/v1/chat/completions?api-version=2024-10-21": "messages"}
+    scorer = load(f"{server.model}?api-version=2024-10-21")
+    assert scorer.answer([request()])[0].response == "A"
+    assert {headers.get("api-key") for headers in server.headers} == {SECRET}
+    assert server.keys == {None}
+
+
+def refusing(*refused):
+    """Refuse these prompts."""
+    return lambda asked: fault(400, "no") if prompt(asked) in refused else said("A")
+
+
+def test_a_refused_request_among_answers_has_an_error_of_its_own(serve, monkeypatch):
+    monkeypatch.setattr(client, "MOST_REFUSED", 3)
+    refused = [str(k) for k in (0, *range(10, 20), 29)]
+    server = serve(refusing(*refused))
+    scorer = load(server.model, limits={"concurrency": 1})
+    answers = scorer.answer([request(str(k)) for k in range(30)])
+    assert [str(k) for k, answer in enumerate(answers) if answer.error] == refused
+    assert {answer.error for answer in answers} == {"", "status 400: no"}
+    asked_again = [prompt(asked) for asked in server.seen if prompt(asked) in ("9", "28")]
+    assert asked_again == ["9"] * 4 + ["28"] * 2, "an answered request shows whose fault it is"
+
+
+def test_where_all_is_refused_from_some_request_on_the_run_ends_with_the_servers_words(serve):
+    server = serve(lambda asked: said("A") if len(server.seen) < 5 else fault(400, "no credit"))
+    seen = []
+    with pytest.raises(
+        RunFailed, match=r"status 400 \(no credit\); 4 of 99 requests were answered"
+    ):
+        seen += load(server.model).stream([[request(str(k)) for k in range(99)]])
+    assert len(server.seen) < 40
+
+
+def test_the_last_request_of_a_run_is_refused_among_answers_on_record(serve):
+    def evaluate():
+        return run.evaluate("cbbq", server.model, out="out", limits={"concurrency": 1}, **ONE_TASK)
+
+    server = serve(lambda asked: said("A") if len(server.seen) < 12 else fault(404, "gone"))
+    with pytest.raises(RunFailed, match=r"gone\); 11 of 12 requests were answered"):
+        evaluate()
+    last = server.seen[-1]
+    server.behave = lambda asked: fault(413, "too large") if asked == last else said("A")
+    errors = evaluate().records.error
+    assert errors[errors != ""].tolist() == ["status 413: too large"]
+    assert len(server.seen) == 12 + 2, "an answered request is asked again"
+
+
+def test_several_providers_and_fingerprints_are_recorded_and_noted(serve):
+    def behave(asked):
+        more = {"provider": "ab"[len(server.seen) % 2], "system_fingerprint": "f"}
+        status, headers, body = said("A")
+        return status, headers, {**body, **more}
+
+    server = serve(behave)
+    done = run.evaluate("cbbq", server.model, out="out", **ONE_TASK)
+    assert sorted(done.metadata["model"]["providers"]) == ["a", "b"]
+    assert done.metadata["model"]["system_fingerprints"] == ["f"]
+    assert done.scores().note.str.contains("answers of 2 providers: ").any()
+
+
 def reply(case):
     return case["status"], case.get("headers", {}), case["body"]
 
@@ -90,6 +154,7 @@ def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(serv
     (answer,) = load(server.model).answer([request()])
     assert (answer.response, answer.cut, len(waits)) == ("It is C.", False, 2)
     assert waits == [case.get("seconds", waits[0]), case.get("seconds", waits[1])]
+    assert min(waits) >= case.get("least", 0)
 
 
 @pytest.mark.parametrize("case", json_lines(__file__, "broken.jsonl"))
@@ -101,9 +166,11 @@ def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
         return said("C") if prompt(asked) == "y" and is_well else broken
 
     monkeypatch.setattr(client, "MOST_BYTES", 4096)
+    monkeypatch.setattr(client, "MOST_VALUES", 500)
     status, headers, body = reply(case)
     long = json.dumps(said("A" + " " * 5000)[2]).encode()
-    bodies = {"LONG": long, "LONG, packed": gzip.compress(long)}
+    values = json.dumps({**said("A")[2], "more": [[]] * 500})
+    bodies = {"LONG": long, "LONG, packed": gzip.compress(long), "VALUES": values}
     broken = status, headers, bodies.get(str(body), body)
     server = serve(behave)
     stays, mended = load(server.model).answer([request("x"), request("y")])
@@ -217,13 +284,13 @@ def test_other_errors_name_the_status_and_the_servers_reason(serve, monkeypatch,
         port = free.getsockname()[1]
     model = server.model if case["status"] else f"openai:m@http://127.0.0.1:{port}/v1"
     is_final = case["status"] in range(400, 500)
-    requests = [request(str(i)) for i in range(20 if is_final else 2)]
+    requests = [request(str(i)) for i in range(50 if is_final else 2)]
     with pytest.raises(RunFailed) as caught:
         load(model, generation={"temperature": 5.0}).answer(requests)
     assert str(caught.value).startswith(model.partition("@")[2])
     assert case["says"] in str(caught.value)
     assert "sk-" not in "".join(traceback.format_exception(caught.value))
-    assert len(server.seen) < 20, "waiting requests are cancelled"
+    assert len(server.seen) < 50, "waiting requests are cancelled"
 
 
 def refuse(name, message):

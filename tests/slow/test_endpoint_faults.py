@@ -2,6 +2,7 @@
 
 import itertools
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -74,6 +75,38 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(serve, monkeypatch):
     scorer = load(serve(lambda body: fault(429, "later")).model, limits={"timeout": 2})
     with pytest.raises(RunFailed, match=r"answers nothing any more \(status 429: later\)"):
         scorer.answer([request()])
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """The files of a self-signed certificate for 127.0.0.1, and of its key."""
+    files = tmp_path / "own.pem", tmp_path / "own.key"
+    options = (
+        f"-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=a -out {files[0]} -keyout {files[1]}"
+    )
+    options = f"{options} -addext subjectAltName=IP:127.0.0.1"
+    command = ["openssl", "req", *options.split()]
+    subprocess.run(command, check=True, capture_output=True)
+    return files
+
+
+def test_a_certificate_that_is_not_trusted_is_named_at_once(serve, certificate, monkeypatch):
+    server = serve(lambda body: said("A"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    plain = serve(lambda body: said("A")).model.replace("http:", "https:")
+    secure = server.model.replace("http:", "https:")
+    for model, says in (
+        (secure, r"not accepted \(self-signed certificate\).* SSL_CERT_FILE=FILE.pem"),
+        (secure.replace("127.0.0.1", "localhost"), "SSL_CERT_FILE"),
+        (server.model, "speaks https only; give https://127.0.0.1"),
+        (plain, "does not speak https .*; give http://127.0.0.1"),
+    ):
+        with pytest.raises(RunFailed, match=says):
+            load(model)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    assert load(secure).answer([request()])[0].response == "A"
 
 
 def test_ctrl_c_ends_it_at_once_and_says_how_to_continue(serve):

@@ -26,6 +26,13 @@ SECRETS = {
 }
 KEY = SECRETS["OPENAI_API_KEY"]
 URL = "https://example.org/v1"
+# Places in a URL for a key, and beginnings of keys.
+HIDDEN = (
+    *("?v=1&access_token=", "?sig=", "?code=", "?", "#", "?api-version=", ";k=", "/key="),
+    *("%3Fsig=", "%23"),
+    *("?api-version=2024-10-21;sig=", "?api-version=2024-10-21&jwt="),
+)
+FORMS = ("sk-", "AIza", "gsk_", "xai-", "ghp_", f"eyJ{'a' * 9}.{'b' * 9}.")
 FOLDERS = (
     *("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HF_HOME"),
     *("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"),
@@ -133,9 +140,9 @@ def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
     ("model", "says"),
     [
         (f"openai:name@https://user:{CORE}@example.org/v1", "the URL may hold no password"),
-        (f"openai:name@{URL}?v=1&access_token={CORE}", "the URL may hold no `access_token`"),
+        *((f"openai:name@{URL}{hidden}{CORE}", "no query but") for hidden in HIDDEN),
         (f"openai:@{URL}?sig={CORE}", "expected openai:NAME@URL"),
-        (f"openai:sk-{CORE}@{URL}", "looks like a key"),
+        *((f"openai:{start}{CORE}@{URL}", "looks like a key") for start in FORMS),
         ("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "looks like a key"),
     ],
 )
@@ -147,7 +154,12 @@ def test_a_key_given_by_mistake_is_refused_and_not_repeated(refusal, model, says
 
 
 def test_what_is_no_key_passes_and_is_left_in_answers(tmp_path):
-    for model in (f"openai:EMPTY@{URL}", f"openai:a@{URL}?api-version=1", str(tmp_path), "o/sk-s"):
+    for model in (
+        f"openai:EMPTY@{URL}",
+        f"openai:a@{URL}?api-version=2024-10-21",
+        str(tmp_path),
+        "o/sk-s",
+    ):
         check(model)
     assert redacted("A. EMPTY", "EMPTY") == "A. EMPTY"
     assert redacted(f"x{KEY}{KEY}", KEY) == "x[key][key]"

@@ -106,16 +106,19 @@ class Chat:
                 is_own = getattr(self.options, name) != sent[name]
                 is_own |= bool(UNSUPPORTED.search(refusal.texts))
             elif name == "max_tokens" and "max_completion_tokens" in refusal.texts:
-                is_own, how = True, RENAMED
+                # Some services name both fields if a prompt is too long.
+                is_own, how = bool(UNSUPPORTED.search(refusal.texts)), RENAMED
             if is_own:
                 self.asked_with[label] = how
                 return label
         return ""
 
-    def read(self, request: Request, choice: dict[str, Any]) -> Answer:
+    def read(self, request: Request, body: dict[str, Any]) -> Answer:
         """Read the answer to a request; a refused request has an error."""
-        reason = choice.get("finish_reason")
-        cut = reason == "length" if isinstance(reason, str) else None
+        choice = body["choices"][0]
+        cut = responses.was_cut(choice)
+        if responses.token_count(body, "completion_tokens") == self._most_tokens(request):
+            cut = True  # some servers give another reason
         try:
             if request.request_type == "choose":
                 cut = None

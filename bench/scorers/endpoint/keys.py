@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bench.config import KEY_EXPECTED
 from bench.core.errors import BadInput, expected
@@ -18,10 +18,13 @@ MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Only capitals, so that we hardly ever take a key for a name.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-# Parameters of a URL that may contain a key.
-SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
-# Keys of OpenAI, of similar services, and of the Hub, by their beginning.
-SECRET_FORMS = re.compile(r"\b(sk-[\w-]{20,}|hf_[A-Za-z]{30,})")
+# The only query field of a URL: Azure's version, such as 2024-10-21. Any other may hold a key.
+VERSION, VERSIONS = "api-version", re.compile(r"(\d{4}-\d{2}-\d{2}|v\d)?-?(preview|latest|beta)?")
+# Keys of OpenAI and similar services, the Hub, Google, GitHub, Amazon, and JSON web tokens.
+SECRET_FORMS = re.compile(
+    r"\b((sk|xai|pplx|nvapi)-[\w-]{20,}|hf_[A-Za-z]{30,}|AIza[\w-]{30,}|gsk_\w{20,}"
+    r"|gh[a-z]_\w{30,}|github_pat_\w{30,}|AKIA[A-Z0-9]{16}\b|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
 # Shorter values are placeholders for local servers, for example `EMPTY` or `none`.
 SHORTEST = 12
 
@@ -36,14 +39,16 @@ def parse(rest: str) -> tuple[str, str]:
     except ValueError:  # a port that is no number, a broken address
         usable = False
     if not usable:
-        shown = re.sub(r"//[^/]*@", "//...@", rest.partition("?")[0])
+        shown = re.sub(r"//[^/]*@", "//...@", re.split("[?#;]", rest)[0])
         example = "expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
         raise BadInput(f"model openai:{shown}: {example}")
-    fields = [field for field, _ in parse_qsl(parts.query) if SECRET_FIELDS.search(field)]
-    if fields or "@" in parts.netloc:
-        secret = f"`{fields[0]}`" if fields else "password"
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    are_versions = all(field == VERSION and VERSIONS.fullmatch(value) for field, value in query)
+    has_odd_marks = "@" in parts.netloc or "#" in url or set("?#;=") & set(unquote(parts.path))
+    if has_odd_marks or not are_versions:
         raise BadInput(
-            f"model openai:{name}: the URL may hold no {secret}; put the key into {MODEL_KEY}"
+            f"model openai:{name}: the URL may hold no password, no query but "
+            f"?{VERSION}=YYYY-MM-DD, and no other ?, #, ; or =; put the key into {MODEL_KEY}"
         )
     return name, url
 

@@ -1,5 +1,6 @@
 """Read an endpoint's responses: a text, log-probabilities of tokens, or an error."""
 
+import json
 import math
 import re
 import sys
@@ -23,33 +24,56 @@ DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 # Reasons for an incomplete reply, of vLLM and SGLang, Zhipu, DeepSeek, OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
-FILTER_REASONS = ("content_filter", "sensitive")
+# Reasons for a reply that was cut off: length, model_length, MAX_TOKENS, max_output_tokens.
+CUT_REASON = re.compile(r"length|max_?(output_?)?tokens|limit|window|truncated", re.IGNORECASE)
+# Reasons of content filters: content_filter, sensitive, SAFETY, RECITATION, refusal.
+FILTER_REASON = re.compile(
+    r"filter|sensitive|safety|recitation|prohibited|blocklist|spii|refus|guardrail|inspection"
+    r"|moderat|toxic|censor",
+    re.IGNORECASE,
+)
+# Fields of MiniMax and Baidu, true if their filter has refused a text.
+FILTER_FIELDS = ("input_sensitive", "output_sensitive", "need_clear_history")
 # Numbers of likeliest tokens: the maximum of OpenAI's protocol, and of some servers.
 LIKELIEST = (20, 5)
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
 # Fields of servers and relays for a thought apart from the reply.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-# Words of a content filter at OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu, but
-# not of an account's risk control.
+# Words of content filters, but not of an account's risk control, and codes of MiniMax, Zhipu and
+# iFlytek.
 FILTER_WORDS = re.compile(
-    r"content.{0,2}(filter|policy|management)|inspection.?failed|inappropriate content"
-    r"|sensitive content|敏感|moderation|\brisk(?!.control)",
-    re.IGNORECASE,
+    r"content.{0,2}(filter|policy|management|moderation|exists)|inspection.?failed|moderat(ed|ion)"
+    r"|(inappropriate|harmful|unsafe|prohibited|illegal).{0,2}(content|text)"
+    r"|(?<!case.)sensitive|\brisk(?!.control)|(?<!thread.)(un)?safety|responsible.?ai|guardrail"
+    r"|usage.(polic|guideline)|violat\w+ .{0,40}(polic|guideline|terms|practices)|censor|blocklist"
+    r"|prohibited_content|recitation|(prompt|content|input|text|output|response) .{0,12}\bblocked"
+    r"|敏感|违规|不合规|不安全|审核|风险|\baudit|^code (102[67]|1301|1001[34])$",
+    re.IGNORECASE | re.MULTILINE,
 )
-# Words for a prompt that is too long, at these, vLLM, SGLang, llama.cpp, Anthropic and Google.
-LENGTH_WORDS = re.compile(
-    r"context.{0,2}(length|size|window)|too long|reduce the length|range of input length"
-    r"|token limit|exceeds? (the )?max(imum)? (length|number of (input )?tokens)|超长",
-    re.IGNORECASE,
-)
+# Words for an account, whose refusal holds for every request.
+ACCOUNT_WORDS = re.compile(r"\b(account|organi[sz]ation)|账[号户]|实名", re.IGNORECASE)
 # OpenAI's words if all tokens went into a thought.
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
-# The fields of an error that we read.
-ERROR_FIELDS = ("error", "message", "detail", "msg", "code", "type", "param", "loc")
+# The fields of an error that we read, in small letters and without underscores.
+ERROR_FIELDS = (
+    *("error", "errors", "message", "detail", "msg", "code", "type", "param", "loc", "raw"),
+    *("baseresp", "statusmsg", "errormsg", "errormessage", "errmsg", "metadata"),
+    *("promptfeedback", "blockreason", "innererror", "reasons"),
+)
+# The fields of a status in an error that comes with status 200.
+STATUS_FIELDS = ("code", "status", "status_code", "error_code")
 # Words for an unpaid account, sent with the status of a busy server.
 UNPAID = re.compile(
-    r"insufficient.{0,2}(quota|balance)|exceeded your current quota|余额不足|欠费", re.IGNORECASE
+    r"insufficient.{0,2}(quota|balance|credit|fund)|exceeded your current quota|payment required"
+    r"|arrear|good standing|余额不足|欠费",
+    re.IGNORECASE,
+)
+# Words for a failure that may pass.
+PASSING = re.compile(
+    r"rate.{0,2}limit|too many requests|throttl|time.?out|timed out|overload|busy|unavailable"
+    r"|internal|unknown error|try again|later|速率|频率|限流|繁忙|超时|稍后|过载",
+    re.IGNORECASE,
 )
 # Words for the limits of a minute or day; for these, some services also use the words above.
 RATE_WORDS = re.compile(
@@ -65,6 +89,10 @@ SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
 MOST_TOKENS = 10**9
 # Timeout, conflict, too early, too many requests; also all 5xx.
 TRANSIENT = (408, 409, 425, 429)
+# Of a wrong key, an unpaid account, and a wrong name or place.
+GENERAL = (401, 402, 404)
+# No content filter answers with these.
+UNFILTERED = (*GENERAL, *TRANSIENT, 503)
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -77,30 +105,36 @@ class Broken(Unanswered):
 
 
 class Retry(Exception):
-    """A transient failure; try again `after` so many seconds."""
+    """A transient failure; try again `after` so many seconds, or at most so many `tries`."""
 
-    def __init__(self, message: str, status: int = 0, after: float | None = None) -> None:
+    def __init__(
+        self, message: str, status: int = 0, after: float | None = None, tries: int | None = None
+    ) -> None:
         super().__init__(message)
-        self.status, self.after = status, after
+        self.status, self.after, self.tries = status, after, tries
 
 
 class Refusal(RunFailed):
-    """An error of a server to every request.
+    """An error of a server to a request, or to every request.
 
     Attributes:
         reason: the message without the server's name.
         status: 0 if there is none.
         texts: of the error.
+        is_general: whether it holds for every request, as that of a wrong key does.
     """
 
-    def __init__(self, message: str, reason: str, status: int, texts: str = "") -> None:
+    def __init__(
+        self, message: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason, self.status, self.texts = reason, status, texts
+        self.is_general = is_general
 
 
 def text_of(choice: dict[str, Any]) -> str:
     """Return the text of an answer, without its thought."""
-    if choice.get("finish_reason") in FILTER_REASONS:
+    if FILTER_REASON.search(str(choice.get("finish_reason"))):
         raise Unanswered(REFUSED)
     message = choice.get("message")
     content = message.get("content") if isinstance(message, dict) else 0
@@ -114,12 +148,17 @@ def text_of(choice: dict[str, Any]) -> str:
             if isinstance(part, str):
                 texts.append(part)
         content = "".join(texts)
-    is_cut = choice.get("finish_reason") == "length"
-    if content is None and (is_cut or keeps_thought_apart(choice)):
+    if content is None and (was_cut(choice) or keeps_thought_apart(choice)):
         return ""  # all tokens went into a thought
     if not isinstance(content, str):
         raise Broken(NO_TEXT)
     return content
+
+
+def was_cut(choice: dict[str, Any]) -> bool | None:
+    """Return whether a reply was cut off at a limit; None if the server does not say."""
+    reason = choice.get("finish_reason")
+    return bool(CUT_REASON.search(reason)) if isinstance(reason, str) else None
 
 
 def keeps_thought_apart(choice: dict[str, Any]) -> bool:
@@ -249,23 +288,72 @@ def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
     return seconds or None
 
 
+def first_choice(body: Any) -> dict[str, Any] | None:
+    """Return the first choice of an answer, if any; SGLang's batches have one and no list."""
+    if any(at(body, name) is True for name in FILTER_FIELDS):
+        raise Unanswered(REFUSED)
+    choices = at(body, "choices")
+    choice = choices if isinstance(choices, dict) else at(choices, 0)
+    return choice if isinstance(choice, dict) else None
+
+
+def joined(stream: str) -> dict[str, Any]:
+    """Join the pieces of a reply that came as server-sent events; raise ValueError for none."""
+    body: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    tokens: list[Any] = []
+    for line in re.split("[\r\n]+", stream):
+        piece = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or piece == "[DONE]":
+            continue
+        event = json.loads(piece)
+        part = first_choice(event) or {}
+        for old, new in ((body, event), (choice, part)):
+            old |= {name: value for name, value in dict(new).items() if value is not None}
+        for name, text in dict(part.get("delta") or part.get("message") or {}).items():
+            if isinstance(text, str) and name != "role":
+                message[name] = message.get(name, "") + text
+        tokens += list(at(part, "logprobs", "content") or [])
+    if choice:
+        logprobs = {"content": tokens} if tokens else None
+        body["choices"] = [{**choice, "message": message, "logprobs": logprobs}]
+    return body
+
+
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
     """Yield the texts of an error, without fields that may repeat the prompt."""
-    if isinstance(body, str) and body.strip():
-        yield body
-    parts = [at(body, name) for name in ERROR_FIELDS] if isinstance(body, dict) else body
+    text = re.sub(r"<[^<>]{0,200}>", "\n", body).strip() if isinstance(body, str) else ""
+    if text:  # without the tags of a page
+        yield text
+    parts = body
+    if isinstance(body, dict):
+        named = {str(name).lower().replace("_", ""): value for name, value in body.items()}
+        parts = [named[name] for name in ERROR_FIELDS if name in named]
+        codes = [str(value) for name, value in named.items() if name.endswith("code")]
+        parts += [f"code {code}" for code in codes if code.isdecimal()]
     for part in parts if deepest and isinstance(parts, list) else ():
         yield from error_texts(part, deepest - 1)
 
 
+def status_in(body: object, texts: str) -> int:
+    """Return the status of an error that came with status 200: its own, or by its words."""
+    for part in (at(body, "error"), body):
+        for code in (at(part, name) for name in STATUS_FIELDS):
+            if re.fullmatch("[45][0-9]{2}", str(code)):
+                return int(str(code))
+    if UNPAID.search(texts) and not RATE_WORDS.search(texts):
+        return 402
+    return 503 if PASSING.search(texts) else 400
+
+
 def check_refused_text(status: int, texts: str) -> None:
     """Raise Unanswered if an error is about the text of the request."""
-    if status in (400, 403, 422, 451) and FILTER_WORDS.search(texts):
+    is_filtered = FILTER_WORDS.search(texts) and not ACCOUNT_WORDS.search(texts)
+    if status == 451 or (status not in UNFILTERED and is_filtered):
         raise Unanswered(REFUSED)
     if status == 400 and LIMIT_WORDS.search(texts):
         raise Unanswered(unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS))
-    if status in (400, 413, 422) and LENGTH_WORDS.search(texts):
-        raise Unanswered(f"too long for the model: {first_line(texts)}")
 
 
 def clean(text: str) -> str:
