@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, RunFailed, expected, quoted
-from bench.scorers.base import Answer, Decoding, Model
+from bench.core.inputs import hash_file, imported_files
+from bench.scorers.base import Answer, Decoding, Model, digest
 from bench.scorers.local.hub import fingerprint
 from bench.tasks.request import Request, Turns
 
@@ -37,7 +38,11 @@ class Function(Model):
 
     @classmethod
     def content(cls, rest: str) -> str:
-        return fingerprint(_find(rest))
+        own, *others = _files(rest)
+        content = fingerprint(own)
+        # A function that imports nothing of its own is known by its file alone.
+        names = [(file.name, hash_file(file)) for file in others]
+        return f"{content}-{digest(names)}" if others else content
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Python function", "id": f"python:{self.rest}", "revision": self.revision}
@@ -90,9 +95,24 @@ def _find(rest: str) -> Path:
     return Path(str(spec.origin))
 
 
+def _files(rest: str) -> list[Path]:
+    """List the file of a function, and those of its package and of the modules that it imports."""
+    file, name = _find(rest), rest.partition(":")[0]
+    code = [file]
+    if ("." in name or file.name == "__init__.py") and "site-packages" not in file.parts:
+        package = file.parents[name.count(".") - (file.name != "__init__.py")]
+        code += [other for other in sorted(package.rglob("*.py")) if other != file]
+    return [*code, *imported_files(code)]
+
+
 def _import(rest: str) -> Callable[..., Any]:
     """Import a function from its file, as the file is now."""
-    file, (module_name, _, name) = _find(rest), rest.partition(":")
+    (file, *others), (module_name, _, name) = _files(rest), rest.partition(":")
+    # An earlier call can have imported earlier files.
+    earlier = {str(path) for path in others}
+    for name_of_module, loaded in list(sys.modules.items()):
+        if getattr(loaded, "__file__", None) in earlier:
+            del sys.modules[name_of_module]
     spec = importlib.util.spec_from_file_location(module_name, file)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
