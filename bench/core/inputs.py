@@ -4,21 +4,29 @@ Score tables, pages and loaded items are kept under the hash of their inputs. If
 make them again.
 """
 
+import ast
 import glob
 import hashlib
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
-from importlib.metadata import Distribution
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
-from uuid import uuid4
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 PACKAGE = Path(__file__).parents[1]
 # Beside this file of a run, we make these from the others.
 RUN_JSON = "run.json"
 MADE_OF_A_RUN = {"cache", "scores.json"}
+# Folders of installed packages.
+INSTALLED = {"site-packages", "dist-packages"}
 # Texts that are separators or abbreviations rather than folders of data.
 NO_DATA = ("", ".", "..", "~")
 
@@ -114,20 +122,18 @@ class Code:
         self._imported = self._state()
 
     def _state(self) -> list[tuple[object, ...]]:
-        # No tool sets the time of the last change of a file's state (`st_ctime`) back.
         states: list[tuple[object, ...]] = []
         for file in (file for path in self.paths for file in _files(path)):
-            state = os.stat(file)
-            times = state.st_mtime_ns, state.st_ctime_ns
-            states.append((file, state.st_ino, state.st_size, *times))
+            with suppress(OSError):  # for example a link to nothing
+                state = os.stat(file)
+                # No tool sets the time at which the file's state was last changed (ctime) back.
+                times = state.st_mtime_ns, state.st_ctime_ns
+                states.append((file, state.st_ino, state.st_size, *times))
         return states
 
     def is_current(self) -> bool:
         """Return whether the files are still those that were imported."""
-        try:
-            return self._state() == self._imported
-        except OSError:
-            return False
+        return self._state() == self._imported
 
     @cached_property
     def sha256(self) -> str:
@@ -137,13 +143,13 @@ class Code:
 
     def key(self) -> str:
         """Return the hash of the files; if they have changed, one that nothing else has."""
-        return self.sha256 if self.is_current() and self.sha256 else uuid4().hex
+        return self.sha256 if self.is_current() and self.sha256 else os.urandom(16).hex()
 
 
 PACKAGE_CODE = Code([PACKAGE])
 
 
-def plugin_files(module: str, distribution: Distribution | None) -> list[Path]:
+def plugin_files(module: str, distribution: "Distribution | None") -> list[Path]:
     """List the files of another package's code, which `module` belongs to.
 
     These are its package, what its distribution has installed, and the modules that they import
@@ -157,7 +163,8 @@ def plugin_files(module: str, distribution: Distribution | None) -> list[Path]:
         if "__pycache__" not in path.parts and ".." not in path.parts:
             files.append(Path(str(path.locate())))
     code = [file for path in files for file in _files(path) if file.endswith(".py")]
-    return list(dict.fromkeys([*files, *imported_files(code)]))
+    imported = [file for module in imported_modules(code).values() for file in module]
+    return list(dict.fromkeys([*files, *imported]))
 
 
 def _beside(module: Path) -> list[Path]:
@@ -165,20 +172,47 @@ def _beside(module: Path) -> list[Path]:
     return [file for kind in ("csv", "toml", "json") for file in module.parent.glob(f"*.{kind}")]
 
 
-def imported_files(code: Iterable[str | Path]) -> list[Path]:
-    """List the files of modules that some Python files import, at any depth.
+def imported_modules(
+    code: Iterable[str | Path], names: Iterable[str] = ()
+) -> dict[str, list[Path]]:
+    """Map the top-level modules that some Python files import, at any depth, to their files.
 
     We leave out this package, Python's library, and installed packages.
-    """
-    from modulefinder import ModuleFinder
 
-    own = [folder for folder in sys.path if "site-packages" not in folder]
-    own = [folder or os.getcwd() for folder in own if "dist-packages" not in folder]
-    finder = ModuleFinder(path=own, excludes=[PACKAGE.name, *sys.stdlib_module_names])
-    for file in code:
-        try:
-            finder.run_script(str(file))
-        except (SyntaxError, ValueError, OSError):  # a file for another Python
-            continue
-    files = [getattr(module, "__file__", None) for module in finder.modules.values()]
-    return sorted({Path(file) for file in files if file} - {Path(file) for file in code})
+    Args:
+        names: further modules to begin with.
+    """
+    modules: dict[str, list[Path]] = {}
+    unread = list(code)
+    names = list(names)
+    while unread or names:
+        for name in names:
+            if name not in modules and name not in {PACKAGE.name, *sys.stdlib_module_names}:
+                modules[name] = _files_of_module(name)
+                unread += modules[name]
+        names = _imports(Path(unread.pop())) if unread else []
+    return {name: files for name, files in modules.items() if files}
+
+
+def _imports(file: Path) -> list[str]:
+    """Return the names of the top-level modules that a file imports, also within functions."""
+    names = []
+    with suppress(SyntaxError, ValueError, OSError):  # a file for another Python
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.append(node.module)
+    return [name.partition(".")[0] for name in names]
+
+
+def _files_of_module(name: str) -> list[Path]:
+    """List the Python files of a top-level module; none of an installed or compiled one."""
+    roots: list[str | None] = []
+    with suppress(ImportError, ValueError):
+        # A module of this name may have been imported from another folder.
+        if spec := PathFinder.find_spec(name) or find_spec(name):
+            roots += spec.submodule_search_locations or [spec.origin]
+    own = [root for root in roots if root and not INSTALLED & {*Path(root).parts}]
+    files = [Path(file) for root in own for file in _files(root)]
+    return [file for file in files if file.suffix == ".py" and file.is_file()]

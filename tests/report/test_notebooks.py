@@ -76,6 +76,28 @@ def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
     assert cell.execution_count == 4
 
 
+def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_explained(
+    tmp_path, kernel, monkeypatch
+):
+    source, target = written(tmp_path / "one.ipynb", FINDING), tmp_path / "out/one.ipynb"
+    book = nbformat.read(source, as_version=4)
+    book.metadata = {}
+    nbformat.write(book, source)
+    assert execute.run_notebook(source, target, {"x": 1}, kernel, "a hash") is None
+    assert fingerprint.is_fresh(target, "a hash")
+    before = target.read_bytes()
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def write_half(source, draft, **options):
+        Path(draft).write_text('{"cells": [')
+        raise full
+
+    monkeypatch.setattr(execute.papermill, "execute_notebook", write_half)
+    with pytest.raises(RunFailed, match=r"one.ipynb: cannot be written \(No space left"):
+        execute.run_notebook(source, target, {"x": 1}, kernel)
+    assert target.read_bytes() == before
+
+
 def test_a_page_has_findings_and_the_headings_of_sections_that_show_something(shown):
     some, none = ["## Asked", "print('a table')"], ["## Not asked", "### No table", "y = 1"]
     trouble, page = shown(FINDING, *some, *none, "## Caution")
@@ -178,25 +200,3 @@ def test_what_a_notebook_of_one_s_own_sets_holds_in_no_other_page(tmp_path, monk
         book = nbformat.read(tmp_path / f"report/notebooks/{name}.ipynb", as_version=4)
         shown += [output.text for cell in book.cells for output in cell.get("outputs", [])]
     assert shown == ["6 28 None 1.0\n"]
-
-
-def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_explained(
-    tmp_path, kernel, monkeypatch
-):
-    source, target = written(tmp_path / "one.ipynb", FINDING), tmp_path / "out/one.ipynb"
-    book = nbformat.read(source, as_version=4)
-    book.metadata = {}
-    nbformat.write(book, source)
-    assert execute.run_notebook(source, target, {"x": 1}, kernel, "a hash") is None
-    assert fingerprint.is_fresh(target, "a hash")
-    before = target.read_bytes()
-    full = OSError(errno.ENOSPC, "No space left on device")
-
-    def write_half(source, draft, **options):
-        Path(draft).write_text('{"cells": [')
-        raise full
-
-    monkeypatch.setattr(execute.papermill, "execute_notebook", write_half)
-    with pytest.raises(RunFailed, match=r"one.ipynb: cannot be written \(No space left"):
-        execute.run_notebook(source, target, {"x": 1}, kernel)
-    assert target.read_bytes() == before
