@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bench.core.errors import BadInput, expected
-from bench.core.inputs import PACKAGE_CODE, Code, plugin_files
+from bench.core.inputs import PACKAGE_CODE, STARTED, Code, plugin_files
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -65,7 +65,7 @@ def _load(name: str) -> "tuple[Benchmark, Code]":
     entry = _others()[name]
     try:
         benchmark: Benchmark = entry.load()
-        files = Code(plugin_files(entry.module, entry.dist))
+        files = Code(plugin_files(entry.module, entry.dist), since=STARTED)
         own_name = benchmark.metadata.name
     except Exception as error:  # another package's code can fail in any way
         raise BadInput(

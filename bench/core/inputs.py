@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -115,20 +116,26 @@ class Code:
 
     Make it when the code is imported: an update of the package does not change the modules of a
     running process, so that its results are not those of the new files.
+
+    Args:
+        since: a time in nanoseconds from which on the code may have been imported; files that have
+            changed since then count as updated.
     """
 
-    def __init__(self, paths: Iterable[str | Path]) -> None:
+    def __init__(self, paths: Iterable[str | Path], since: int | None = None) -> None:
         self.paths = sorted(map(str, paths))
         self._imported = self._state()
+        if since is not None and any(max(times) > since for *_, times in self._imported):
+            self._imported = []
 
-    def _state(self) -> list[tuple[object, ...]]:
-        states: list[tuple[object, ...]] = []
+    def _state(self) -> list[tuple[str, int, int, tuple[int, int]]]:
+        states = []
         for file in (file for path in self.paths for file in _files(path)):
             with suppress(OSError):  # for example a link to nothing
                 state = os.stat(file)
                 # No tool sets the time at which the file's state was last changed (ctime) back.
                 times = state.st_mtime_ns, state.st_ctime_ns
-                states.append((file, state.st_ino, state.st_size, *times))
+                states.append((file, state.st_ino, state.st_size, times))
         return states
 
     def is_current(self) -> bool:
@@ -146,6 +153,7 @@ class Code:
         return self.sha256 if self.is_current() and self.sha256 else os.urandom(16).hex()
 
 
+STARTED = time.time_ns()
 PACKAGE_CODE = Code([PACKAGE])
 
 

@@ -78,3 +78,9 @@ def test_a_process_does_not_know_the_code_that_came_after_its_import(files, chan
     assert not code.is_current()
     assert code.sha256 == ""
     assert len({code.key(), code.key(), early.key(), early.sha256}) == 4
+
+
+def test_code_that_is_younger_than_the_process_may_not_be_what_it_imported(files):
+    now = os.stat("data/age.csv").st_ctime_ns
+    assert Code(["data/age.csv"], since=now).is_current()
+    assert not Code(["data/age.csv"], since=now - 1).is_current()
