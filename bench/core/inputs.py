@@ -71,7 +71,8 @@ def _paths(text: str, folder: Path) -> list[str]:
     """List the existing paths that a text names."""
     if Path(text).name in NO_DATA or "\0" in text:
         return []
-    path = os.path.join(folder, os.path.expanduser(text))
+    # The folder may be made later.
+    path = os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
     if os.path.exists(path):
         return [path]
     return sorted(glob.glob(path)) if glob.has_magic(text) else []

@@ -45,6 +45,14 @@ def test_files_that_a_value_names_are_inputs_with_their_content(files, value, ch
     assert (hash_inputs(value, but=Path("data/out")) != before) is is_input
 
 
+def test_paths_start_at_a_folder_even_before_it_is_made(files):
+    before = hash_inputs("../data", folder=Path("later"))
+    Path("later").mkdir()
+    assert hash_inputs("../data", folder=Path("later")) == before
+    Path("data/age.csv").write_text("y")
+    assert hash_inputs("../data", folder=Path("later")) != before
+
+
 def test_equal_sizes_and_times_of_change_do_not_hide_a_change(files):
     state, before = os.stat("one.csv"), hash_inputs("one.csv")
     code = Code(["one.csv"])
