@@ -18,6 +18,9 @@ Packages in the order of the data: `data`, `tasks`, `scorers`, `records`, `metri
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+# Before other modules, because an update of the files does not change the imported ones.
+from bench.core import inputs
+
 if TYPE_CHECKING:  # the same names for type checkers
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
     from bench.metrics.agreement import agreement

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from io import StringIO
@@ -14,8 +15,8 @@ PLUGIN = Path(__file__).parent / "plugin"
 PAGE = Path(__file__).parents[1] / "docs/new_benchmark.md"
 
 
-def python(folder, *words):
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PLUGIN)]))
+def python(folder, *words, plugin=PLUGIN):
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(plugin)]))
     how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
     done = subprocess.run([sys.executable, *words], capture_output=True, **how)
     assert done.returncode == 0, done.stderr
@@ -55,6 +56,39 @@ for replies in (right, "C", "A", ["C" if letter == "C" else "A" for letter in ri
 def test_unknown_where_not_enough_is_said_is_no_habit(tmp_path):
     # The last one names the person at A whatever the facts are.
     assert python(tmp_path, "-c", CAUTIOUS).split() == ["False", "True", "True", "True"]
+
+
+RULES = """
+from pathlib import Path
+from everyday_rules import letters
+def rules():
+    from everyday_later import unknown
+    return [letters, unknown, Path(__file__).with_name("rules.json").read_text()]
+"""
+HASH = "from bench import benchmarks; print(benchmarks.code('everyday').sha256)"
+
+
+def test_the_code_of_a_plug_in_is_known_wherever_it_lies(tmp_path):
+    plugin = shutil.copytree(PLUGIN, tmp_path / "plug")
+    (plugin / "everyday_bench/rules.py").write_text(RULES)
+    files = {
+        "everyday_bench/rules.json": "[]",
+        "everyday_rules.py": "letters = 'ABC'",
+        "everyday_later/__init__.py": "from everyday_later.parts import unknown",
+        "everyday_later/parts.py": "unknown = 'C'",
+        "another.py": "",
+    }
+    for name, text in files.items():
+        (plugin / name).parent.mkdir(exist_ok=True)
+        (plugin / name).write_text(text)
+    hashes = [python(tmp_path, "-c", HASH, plugin=plugin)]
+    for name, text in files.items():
+        (plugin / name).write_text(f"{text}\n")
+        hashes.append(python(tmp_path, "-c", HASH, plugin=plugin))
+    # Nothing of the plug-in imports the last one.
+    *made_of, other = hashes
+    assert len(set(made_of)) == len(made_of)
+    assert other == made_of[-1]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bench.core.errors import BadInput, expected
+from bench.core.inputs import PACKAGE_CODE, STARTED, Code, plugin_files
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -48,17 +49,23 @@ def get(name: str) -> "Benchmark":
     Raises:
         BadInput: there is no such benchmark, or its package cannot be imported.
     """
-    return _load(resolve(name))
+    return _load(resolve(name))[0]
+
+
+def code(name: str) -> Code:
+    """Return the code of the benchmark `name`, as this process has imported it."""
+    return _load(resolve(name))[1]
 
 
 @cache
-def _load(name: str) -> "Benchmark":
+def _load(name: str) -> "tuple[Benchmark, Code]":
     if name in OWN:
         own: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
-        return own
+        return own, PACKAGE_CODE
     entry = _others()[name]
     try:
         benchmark: Benchmark = entry.load()
+        files = Code(plugin_files(entry.module, entry.dist), since=STARTED)
         own_name = benchmark.metadata.name
     except Exception as error:  # another package's code can fail in any way
         raise BadInput(
@@ -67,7 +74,7 @@ def _load(name: str) -> "Benchmark":
         ) from error
     if own_name != name:
         raise BadInput(f"benchmark {name} ({entry.value}): calls itself {own_name!r}")
-    return benchmark
+    return benchmark, files
 
 
 @cache

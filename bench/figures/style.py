@@ -85,6 +85,8 @@ def style() -> None:
             "figure.dpi": DPI,
             "savefig.dpi": DPI,
             "svg.fonttype": "none",
+            # Dollars in the name of a model are no formula.
+            "text.parse_math": False,
             "axes.titlelocation": "left",
             # A fixed height: matplotlib would measure all ticks for each title. Axes write numbers
             # in full, for a factor would be at the same height. Above ticks, set titles with `pad`.

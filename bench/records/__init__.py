@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.core import inputs
 from bench.core.errors import BadInput
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
@@ -56,7 +57,7 @@ PLACE = "place"
 LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
 # Columns that identify a request of a run, and its answer.
 KEYS = ["task", "item_id", "request", "repeat"]
-RUN_JSON = "run.json"
+RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
 # Key of `run.json` with the hash of the other keys.
 HASH = "hash"
@@ -69,8 +70,6 @@ RECORDS = "records/answers.parquet"
 CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
-# Environment variable with the file in which `note_opened` lists runs.
-OPENED_RUNS = "BENCH_OPENED_RUNS"
 
 
 @contextmanager
@@ -94,13 +93,6 @@ def run_lock(folder: Path) -> Iterator[None]:
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
                     folder.rmdir()
-
-
-def note_opened(folder: Path) -> None:
-    """Add a run's folder to the list of a page's runs, if $BENCH_OPENED_RUNS names a file."""
-    if listing := os.environ.get(OPENED_RUNS):
-        with open(listing, "a", encoding="utf-8") as stream:
-            stream.write(f"{folder.resolve()}\n")
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ class Job(NamedTuple):
         name, shown_as: of the page, as a file and in the navigation.
         variants: keys of the study's variants with the runs for this notebook; None if it reads no
             runs.
+        reads_anything: whether it is a user's notebook, which we run again each time.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Job(NamedTuple):
     source: Path
     parameters: dict[str, Any]
     variants: list[str] | None
+    reads_anything: bool = False
 
 
 def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) -> Made:
@@ -90,7 +92,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        fingerprint.forget(folder / "index.html")
+        fingerprint.forget(folder)
         left = [
             cell
             for cell in study_runs.cells(plan)
@@ -103,14 +105,14 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             cells = study_runs.ask_models(plan, folder, at_a_time)
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-            pages = _make_pages(folder, pages_to_make, done)
+            pages = _make_pages(plan, folder, pages_to_make, done)
             index = site.write(plan, folder, cells, pages, runs)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [
             f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
         ]
         if not failed:
-            fingerprint.remember(index, fingerprint.of_report(plan, folder))
+            fingerprint.remember(plan, folder)
     return Made(index, failed)
 
 
@@ -150,15 +152,16 @@ def page_jobs(plan: Study) -> list[Job]:
             data = {key: own.get(key, {}).get("data") for key in given["benchmarks"]}
             given.setdefault("data", {key: folder for key, folder in data.items() if folder})
         variants = plan.analysed(name) if "runs" in given else None
-        jobs.append(Job(name, analysis.title, source, given, variants))
+        jobs.append(Job(name, analysis.title, source, given, variants, study.is_own(source)))
     for job in jobs:
         job.parameters["tables"] = f"../tables/{job.name}"
         check_parameters(job.source, job.parameters)
     return jobs
 
 
-def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
+def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
     """Make pages of the models and variants that are `done`."""
+    shared = fingerprint.of_study(plan)
     # Kernels are processes, so threads are enough.
     at_a_time = os.cpu_count() or 1
     kernels: SimpleQueue[OwnKernel] = SimpleQueue()
@@ -169,7 +172,8 @@ def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list
         processes.waiting(at_a_time, execute.end_kernels) as pool,
         progress(len(jobs), "making", "pages") as bar,
     ):
-        futures = {pool.submit(_run_notebook, folder, job, done, kernels): job for job in jobs}
+        given = folder, done, kernels, shared
+        futures = {pool.submit(_run_notebook, job, *given): job for job in jobs}
         for future in as_completed(futures):
             job = futures[future]
             page = site.page(job.name, job.shown_as, _notebook(folder, job), future.result())
@@ -179,7 +183,7 @@ def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list
                 kind = "left out" if page.is_left_out else f"notebook {page.name}"
                 result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
             if page.is_left_out:
-                for name in (page.name, f"{site.ANSWERS}{page.name}"):
+                for name in (page.name, f"{study.ANSWERS}{page.name}"):
                     (folder / f"{name}.html").unlink(missing_ok=True)
                 shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
             say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
@@ -194,40 +198,47 @@ def _notebook(folder: Path, job: Job) -> Path:
 
 
 def _run_notebook(
-    folder: Path, job: Job, done: Sequence[Cell], kernels: "SimpleQueue[OwnKernel]"
+    job: Job,
+    folder: Path,
+    done: Sequence[Cell],
+    kernels: "SimpleQueue[OwnKernel]",
+    shared: str,
 ) -> Trouble | None:
-    """Run a notebook with one of the kernels, unless its inputs are unchanged."""
-    name, _shown_as, source, parameters, variants = job
+    """Run a notebook, unless its inputs are unchanged.
+
+    Our notebooks use the kernels in turns. Another one can set anything in its kernel, so that this
+    kernel ends with it; and it can read anything, so that a user's is run again each time.
+    """
+    name, source, parameters, variants = job.name, job.source, job.parameters, job.variants
     cells = [cell for key in variants or () for cell in done if cell.variant.key == key]
-    runs = [run_folder(folder, cell) for cell in cells]
     # Relative to the notebook's folder, so that a report can move, and shows no home folder.
-    relative = [f"../{run.relative_to(folder).as_posix()}" for run in runs]
+    runs = [f"../{run_folder(Path(), cell).as_posix()}" for cell in cells]
     if "recorded" in parameters:
         models = [cell.model.model for cell in cells]
-        parameters = {**parameters, "models": models, "recorded": relative}
+        parameters = {**parameters, "models": models, "recorded": runs}
+    patterns = parameters.get("runs", [])
     if "runs" in parameters:
-        patterns = parameters["runs"]
-        parameters = {**parameters, "runs": [*relative, *patterns]}
-        runs += [path for pattern in patterns for path in run_folders(pattern)]
-    if variants is not None and not runs:
+        parameters = {**parameters, "runs": [*runs, *patterns]}
+    if variants is not None and not runs and not any(map(run_folders, patterns)):
         return Trouble(NoRuns.__name__, "it has no runs")
     target, tables = _notebook(folder, job), folder / "tables" / name
-    now = fingerprint.of_page(source, parameters, runs)
+    inputs = fingerprint.of_page(shared, source, parameters, folder)
     is_there = (folder / f"{name}.html").is_file() and tables.is_dir()
-    if is_there and not fingerprint.changed(target, now):
+    if is_there and not job.reads_anything and fingerprint.is_fresh(target, inputs):
         return None
-    fingerprint.forget(target)
+    target.unlink(missing_ok=True)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
+    if study.is_own(source):
+        kernel = OwnKernel()
+        try:
+            return execute.run_notebook(source, target, parameters, kernel, inputs)
+        finally:
+            kernel.end()
     kernel = kernels.get()
     try:
-        trouble = execute.run_notebook(source, target, parameters, kernel)
+        return execute.run_notebook(source, target, parameters, kernel, inputs)
     finally:
         # After a kernel died, its manager starts no other one reliably.
         kernels.put(kernel if kernel.is_running() else OwnKernel())
-    if trouble:
-        fingerprint.forget(target)
-    else:
-        fingerprint.remember(target, now)
-    return trouble

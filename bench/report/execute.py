@@ -16,7 +16,6 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.utils import run_sync
 
-from bench import records
 from bench.core.errors import (
     AnotherRun,
     BadInput,
@@ -78,8 +77,6 @@ class OwnKernel(AsyncKernelManager):
         as_new = AS_NEW.format(
             imports=[os.path.abspath(folder) for folder in sys.path],
             folder=str(target.parent),
-            variable=records.OPENED_RUNS,
-            listing=str(fingerprint.opened_runs(target)),
         )
         client = self.client()
         client.start_channels()
@@ -88,6 +85,9 @@ class OwnKernel(AsyncKernelManager):
             await client.execute_interactive(as_new, silent=True, timeout=START_TIMEOUT)
         finally:
             client.stop_channels()
+
+    def end(self) -> None:
+        run_sync(self.shutdown_kernel)(now=True)
 
     def is_running(self) -> bool:
         return self.has_kernel and bool(run_sync(self.is_alive)())
@@ -101,7 +101,6 @@ sys.path[:] = {imports!r}
 from bench.core.process import collect_rarely
 collect_rarely()
 os.chdir({folder!r})
-os.environ[{variable!r}] = {listing!r}
 from matplotlib import rcdefaults
 from bench.figures.style import style
 rcdefaults()
@@ -120,9 +119,13 @@ def end_kernels() -> None:
 
 
 def run_notebook(
-    source: Path, target: Path, parameters: Mapping[str, Any], kernel: OwnKernel
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    kernel: OwnKernel,
+    inputs: str = "",
 ) -> Trouble | None:
-    """Execute a notebook with parameters into `target`.
+    """Execute a notebook with parameters into `target`, and note the hash of its inputs there.
 
     The kernel works in the folder of `target`, imports from the folders of this process, and keeps
     running. Return the reason why this notebook did not run to its end; None if it did.
@@ -136,6 +139,7 @@ def run_notebook(
                 str(draft),
                 parameters=dict(parameters),
                 kernel_name="python3",
+                language="python",  # a notebook need not name one
                 progress_bar=False,
                 request_save_on_cell_execute=False,  # this writes all pictures after each cell
                 execution_timeout=CELL_TIMEOUT,
@@ -144,6 +148,8 @@ def run_notebook(
             )
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)
+        except OSError:  # for example a full disk: half a draft is no notebook
+            raise
         except Exception as error:  # a killed kernel, a cell that took too long
             trouble = Trouble(type(error).__name__, str(error))
             if not draft.stat().st_size:
@@ -151,6 +157,7 @@ def run_notebook(
         book = nbformat.read(draft, as_version=4)
         for name in ("input_path", "output_path"):  # these name folders of this machine
             book.metadata.get("papermill", {}).pop(name, None)
+        book.metadata[fingerprint.METADATA] = {} if trouble else {"inputs": inputs}
         nbformat.write(book, draft)
     return trouble
 

@@ -1,126 +1,139 @@
-"""Fingerprints: hashes of all inputs of a page or a report, in a file beside it.
+"""Decide whether a page or a report has to be made again, by a hash of everything it is made of.
 
-While they stay the same, we do not make it again.
+The hash of a page stands in the metadata of its executed notebook, and the one of a report in a
+file beside its index.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench import __version__, data, records, scorers
-from bench.benchmarks import get
+from bench import benchmarks, data, scorers
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
-from bench.report.study import Study
-from bench.run.cache import code_hash, hash_files
-from bench.scorers.base import digest
+from bench.core.inputs import PACKAGE_CODE, hash_inputs
+from bench.data.dataset import MANIFEST, home
+from bench.report.study import Study, is_own
+from bench.run.run_json import packages
 from bench.tasks import prompts
 
-
-def of_page(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> dict[str, Any]:
-    """Return the hashes of an executed notebook's inputs; `runs` has one per run, by folder."""
-    return {
-        "notebook": _of_notebook(source),
-        "parameters": digest(parameters),
-        "runs": {str(folder): _of_run(folder) for folder in runs},
-        "package": _package(),
-    }
+# Key of our entries in the metadata of a notebook.
+METADATA = "bench"
+# Parameters with the folder that a page writes to.
+WRITTEN = ("tables",)
 
 
-def of_report(plan: Study, folder: Path) -> dict[str, Any]:
-    """Return the hashes of a whole report's inputs.
+def of_study(plan: Study) -> str:
+    """Hash what all pages of a study share: the code, the data, and the models' names."""
+    names, folders = dict.fromkeys(plan.benchmarks), set()
+    for text in _texts([analysis.parameters for analysis in plan.analyses.values()]):
+        with suppress(BadInput):
+            names[benchmarks.resolve(text)] = None
+    for name in names:
+        with suppress(BadInput):
+            folders.add(data.find(name).folder)
+    for model in plan.models:
+        for variant in plan.variants_of(model):
+            given = plan.run_options(model, variant).get("data")
+            folders.add(data.find(variant.benchmark, given).folder)
+    files = [path for folder in sorted(folders) for path in (folder, home(folder) / MANIFEST)]
+    code = [PACKAGE_CODE.key(), *(benchmarks.code(name).key() for name in names)]
+    return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 
-    These are the study, its notebooks, data, prompts and models, all runs that its pages opened,
-    the package, and the names of the pages and folders of tables that are there.
+
+def of_page(shared: str, source: Path, parameters: Mapping[str, Any], report: Path) -> str:
+    """Hash the inputs of a page, among them the runs and files that its parameters name.
+
+    Args:
+        shared: the hash of `of_study`.
+        report: the folder of the report.
     """
-    runs: set[str] = set()
-    for page in (folder / "notebooks").glob("*.fingerprint.json"):
-        runs |= set(read_json(page).get("runs", ()))
+    given = {name: value for name, value in parameters.items() if name not in WRITTEN}
+    # Their runs have what they answered.
+    models = repr(given.pop("models", ())) if given.get("recorded") else ""
+    contents = [_content(text) for text in _texts(given)]
+    values = shared, _cells(source), given, models, contents
+    return hash_inputs(*values, folder=report / "notebooks", but=report)
+
+
+def is_fresh(notebook: Path, inputs: str) -> bool:
+    """Return whether a notebook was executed to its end with these inputs."""
+    metadata = read_json(notebook).get("metadata", {})
+    return bool(metadata.get(METADATA, {}).get("inputs") == inputs)
+
+
+def of_report(plan: Study, report: Path) -> str:
+    """Hash the inputs of a whole report, and the names of its pages and tables."""
     content = cache(scorers.content)  # the files of a model are hashed once for all variants
-    inputs = {}
+    asked = []
     for model in plan.models:
         for variant in plan.variants_of(model):
             options = plan.run_options(model, variant)
             specs = [model.model, options.get("judge"), options.get("base")]
             source = data.find(variant.benchmark, options.get("data"))
             wording = prompts.load(variant.benchmark, options.get("prompts"), source.folder)
-            inputs[f"{model.folder}/{variant.key}"] = [
-                digest(options),
-                [content(spec) for spec in specs if spec],
-                source.sha256,
-                digest(wording.tables),
-            ]
-    notebooks = [get(variant.benchmark).metadata.page for variant in plan.variants if variant.page]
-    notebooks += [analysis.source for analysis in plan.analyses.values()]
-    return {
-        "study": digest(repr(plan)),
-        "notebooks": list(map(_of_notebook, notebooks)),
-        "inputs": inputs,
-        "runs": {path: _of_run(Path(path)) for path in sorted(runs)},
-        "package": _package(),
-        "pages": sorted(path.name for path in (*folder.glob("*.html"), *folder.glob("tables/*/"))),
-    }
+            contents = [content(spec) for spec in specs if spec]
+            run = f"../runs/{model.folder}/{variant.key}"  # from the folder of the notebooks
+            asked.append([repr(options), contents, repr(wording.tables), run])
+    pages = [variant.benchmark for variant in plan.variants if variant.page]
+    sources = [benchmarks.get(name).metadata.page for name in pages]
+    analyses = plan.analyses.values()
+    sources += [analysis.source for analysis in analyses]
+    given = [analysis.parameters for analysis in analyses]
+    contents = [_content(text) for text in _texts(given)]
+    made = sorted(path.name for path in (*report.glob("*.html"), *report.glob("tables/*/")))
+    values = of_study(plan), repr(plan), list(map(_cells, sources)), asked, given, contents, made
+    return hash_inputs(*values, folder=report / "notebooks", but=report)
 
 
-def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
-    """List the parts of a fingerprint that changed since `target` was made.
+def is_unchanged(plan: Study, report: Path) -> bool:
+    """Return whether a report was made to its end, and nothing that it is made of has changed.
 
-    All parts, if it was not made to its end. Runs that a notebook opened count, even if no
-    parameter names them.
+    We cannot know which files a notebook of the user reads, so that we always run it again.
     """
-    before = read_json(_beside(target)) if target.is_file() else {}
-    others = before.get("runs", {}).keys() - now["runs"].keys()
-    now = {**now, "runs": {**now["runs"], **{run: _of_run(Path(run)) for run in others}}}
-    return [name for name, value in now.items() if before.get(name) != value]
-
-
-def is_unchanged(plan: Study, folder: Path) -> bool:
-    """Return whether a report was made to its end, and none of its inputs has changed."""
-    index = folder / "index.html"
+    if any(is_own(analysis.source) for analysis in plan.analyses.values()):
+        return False
     try:
-        return _beside(index).is_file() and not changed(index, of_report(plan, folder))
-    except (BadInput, OSError):  # data that are no longer there, for example
+        return _of_index(report).read_text("utf-8") == of_report(plan, report)
+    except (BadInput, OSError):  # no report, or data that are no longer there
         return False
 
 
-def forget(target: Path) -> None:
-    """Make a notebook or a report count as changed."""
-    for path in (_beside(target), opened_runs(target)):
-        path.unlink(missing_ok=True)
+def forget(report: Path) -> None:
+    """Make a report count as changed."""
+    _of_index(report).unlink(missing_ok=True)
 
 
-def remember(target: Path, now: Mapping[str, Any]) -> None:
-    """Save the fingerprint of a report or of an executed notebook, with the runs that it opened.
-
-    Runs in temporary folders that it has removed are left out.
-    """
-    listing = opened_runs(target)
-    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
-    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
-    content = {**now, "runs": {**opened, **now["runs"]}}
-    atomic_write(_beside(target), json.dumps(content, indent=2))
-    listing.unlink(missing_ok=True)
+def remember(plan: Study, report: Path) -> None:
+    """Note that a report was made to its end."""
+    atomic_write(_of_index(report), of_report(plan, report))
 
 
-def opened_runs(target: Path) -> Path:
-    """Return the file in which a notebook lists the runs that it opens."""
-    return target.with_suffix(".opened")
+def _of_index(report: Path) -> Path:
+    return report / "notebooks" / "index.sha256"
 
 
-def _beside(target: Path) -> Path:
-    return target.with_suffix(".fingerprint.json")
+def _cells(notebook: Path) -> list[Any]:
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    return [[cell["cell_type"], cell["source"], cell["metadata"].get("tags")] for cell in cells]
 
 
-def _of_run(folder: Path) -> str:
-    return hash_files(folder, records.files(folder))
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
 
 
-def _of_notebook(source: Path) -> str:
-    book = json.loads(source.read_text("utf-8"))
-    return digest([cell["source"] for cell in book["cells"]])
-
-
-def _package() -> str:
-    return f"{__version__} {code_hash()}"
+def _content(text: str) -> str | None:
+    """Hash the files of a model of a kind with files, for example of a Python function."""
+    kind, _ = scorers.split_kind(text)
+    if kind and kind in scorers.BACKENDS:
+        with suppress(BadInput):
+            return scorers.content(text)
+    return None

@@ -24,7 +24,7 @@ from bench.metrics.primary import short_title, warnings
 from bench.report import items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Runs, VariantScores
-from bench.report.study import Study
+from bench.report.study import ANSWERS, Study
 from bench.report.study_runs import Cell
 from bench.run.models import conditions
 from bench.run.results import labels
@@ -33,8 +33,6 @@ from bench.show import answer_output
 if TYPE_CHECKING:
     from nbconvert import HTMLExporter
 
-# Prefix of the names of pages with answers.
-ANSWERS = "answers-"
 TITLE = "questions and answers"
 # Sections of a benchmark's notebook with a link on the index, by the anchors of their headings.
 SECTIONS = {

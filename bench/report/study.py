@@ -3,6 +3,7 @@
 docs/studies.md describes the file. We check all of it before anything runs; an error names its key.
 """
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -28,6 +29,7 @@ from bench.core.errors import BadInput, closest, expected, quoted
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
+from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug, short_name
 from bench.tasks import prompts
@@ -38,6 +40,8 @@ NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "key
 IN_A_STUDY = [name for name in RunConfig.model_fields if name not in NOT_IN_A_STUDY]
 # Analyses that compare the variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
+# The page of the index, and the prefix of the names of pages with answers.
+INDEX, ANSWERS = "index", "answers-"
 # We merge these options name by name if several places give them.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
 
@@ -137,11 +141,12 @@ class Variant(StudyOptions):
     own = ("name", "page", "models")
     page: bool = True
     models: Names = ()
+    _key: str = PrivateAttr("")
 
     @property
     def key(self) -> str:
-        """The name of its folders and of its page."""
-        return f"{self.benchmark}-{path_slug(self.name)}" if self.name else self.benchmark
+        """The name of its folders and of its page, different for each variant."""
+        return self._key
 
     @property
     def title(self) -> str:
@@ -164,6 +169,7 @@ class Analysis(Options):
     source: Path = Path()
     runs: Names = ()
     variants: Names | None = None
+    _key: str = PrivateAttr("")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -171,14 +177,17 @@ class Analysis(Options):
 
     @property
     def key(self) -> str:
-        """The name of its page."""
-        return f"{self.source.stem}-{path_slug(self.name)}" if self.name else self.source.stem
+        """The name of its page, different for each analysis."""
+        return self._key
 
     @property
     def title(self) -> str:
         """The title of its page for the navigation."""
         title = self.source.stem.replace("_", " ").capitalize()
-        return f"{title} ({self.name})" if self.name else title
+        # Notebooks of one name are told apart by their folders.
+        folder = self.source.parent.name if is_own(self.source) else ""
+        name = self.name or ("" if self.key == self.source.stem else folder)
+        return f"{title} ({name})" if name else title
 
     @model_validator(mode="before")
     @classmethod
@@ -186,26 +195,56 @@ class Analysis(Options):
         if given is not None and not isinstance(given, dict):
             return given
         folder, given = (info.context or {})["folder"], dict(given or {})
-        for name, value in given.items():
-            if isinstance(value, str) and value.startswith(("./", "../")):
-                given[name] = _absolute(folder, value)
-            elif name == "runs" and isinstance(value, list):
-                given[name] = [_absolute(folder, str(pattern)) for pattern in value]
-        return given
+        if isinstance(given.get("runs"), list):
+            given["runs"] = [_absolute(folder, str(pattern)) for pattern in given["runs"]]
+        return _with_absolute_paths(folder, given)
+
+
+def _with_absolute_paths(folder: Path, value: Any) -> Any:
+    """Make the paths in a parameter absolute, at any depth: the texts that begin with ./ or ../."""
+    if isinstance(value, dict):
+        return {name: _with_absolute_paths(folder, part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_absolute_paths(folder, part) for part in value]
+    is_path = isinstance(value, str) and value.startswith(("./", "../"))
+    return _absolute(folder, value) if is_path else value
 
 
 def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
     """Give each model a folder of its own, and refuse models with equal names."""
-    known: dict[str, StudyModel] = {}
+    known: list[StudyModel] = []
+    taken: set[str] = set()
     for model in models:
-        for other in known.values():
+        for other in known:
             if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
                 raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
-        slug = path_slug(model.model)
-        # Different models, for example a/b and a_b, can have equal names of folders.
-        slug = f"{slug}-{path_slug(model.name or '')}" if slug in known else slug
-        known[slug] = model.model_copy(update={"folder": slug})
-    return list(known.values())
+        folder = path_slug(model.model)
+        if _as_file(folder) in taken and model.name:
+            folder = f"{folder}-{path_slug(model.name)}"
+        folder = _apart(folder, taken, [model.model, model.name])
+        known.append(model.model_copy(update={"folder": folder}))
+    return known
+
+
+def _apart(name: str, taken: set[str], owner: object) -> str:
+    """Take the name of a folder or page; if another owner has it, add a hash of the owner.
+
+    Different names, for example a/b and a_b, can be spelt alike as a file.
+    """
+    if _as_file(name) in taken:
+        name = f"{name}-{digest(owner)}"
+    taken.add(_as_file(name))
+    return name
+
+
+def is_own(notebook: Path) -> bool:
+    """Return whether a notebook is the user's, or another package's, rather than ours."""
+    return notebook.parent != NOTEBOOKS
+
+
+def _as_file(name: str) -> str:
+    """Return the form of a name by which systems that ignore case tell files apart."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _named(parts: list[Any]) -> list[Any]:
@@ -253,21 +292,30 @@ class Study(Options):
 
     @cached_property
     def variants(self) -> list[Variant]:
-        return [
-            variant.model_copy(update={"benchmark": resolve(name)})
-            for name, variants in self.by_benchmark.items()
-            for variant in variants
-        ]
+        every, taken = [], {INDEX}
+        for name, variants in self.by_benchmark.items():
+            benchmark = resolve(name)
+            for given in variants:
+                variant = given.model_copy(update={"benchmark": benchmark})
+                key = f"{benchmark}-{path_slug(variant.name)}" if variant.name else benchmark
+                variant._key = _apart(key, taken, [name, variant.name])
+                every.append(variant)
+        return every
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
         """The analyses by the names of their pages."""
+        keys = [variant.key for variant in self.variants if variant.page]
+        taken = {_as_file(name) for key in keys for name in (key, f"{ANSWERS}{key}")} | {INDEX}
         every = {}
         for name, analyses in self.by_notebook.items():
             own = name.endswith(".ipynb")
             source = _absolute(self.path.parent, name) if own else NOTEBOOKS / f"{name}.ipynb"
-            for analysis in analyses:
-                analysis = analysis.model_copy(update={"source": Path(source)})
+            for given in analyses:
+                analysis = given.model_copy(update={"source": Path(source)})
+                stem = analysis.source.stem
+                key = f"{stem}-{path_slug(analysis.name)}" if analysis.name else stem
+                analysis._key = _apart(key, taken, [name, analysis.name])
                 every[analysis.key] = analysis
         return every
 

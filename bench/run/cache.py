@@ -6,44 +6,52 @@ The folder can be deleted: the tables are then computed again.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bench import records
+from bench import benchmarks, records
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
-from bench.core.places import PACKAGE
+from bench.core.inputs import PACKAGE_CODE, hash_file
 from bench.scorers.base import digest
 
 FOLDER = "cache"
-# Files of the package that numbers rest on.
-CODE = ("*.py", "*.toml", "*.csv")
 
 
 def kept(
-    folder: Path, options: Any, benchmark: Path, compute: Callable[[], pd.DataFrame]
+    folder: Path,
+    metadata: Mapping[str, Any],
+    options: Any,
+    compute: Callable[[], pd.DataFrame],
 ) -> pd.DataFrame:
     """Return a table of a run: the one that was kept, or else a computed one, which is then kept.
 
-    A run that is still being asked keeps none, and neither does a folder that cannot be written. A
-    newer table replaces the one with the same options; `benchmark` is the folder of its code.
+    A run that is still being asked keeps none, and neither does a folder that cannot be written, or
+    a process whose code has been updated since it was imported. A newer table replaces the one with
+    the same options.
+
+    Args:
+        metadata: the content of `run.json` from which `compute` makes the table.
     """
-    if (folder / records.ANSWERS).exists():
+    code = [PACKAGE_CODE, benchmarks.code(metadata["benchmark"])]
+    if (folder / records.ANSWERS).exists() or not all(part.sha256 for part in code):
         return compute()
-    own_code = "" if benchmark.is_relative_to(PACKAGE) else code_hash(benchmark)
-    key = digest([hash_files(folder, records.files(folder)), code_hash(), own_code])
-    place, name = folder / FOLDER, digest(options)[:8]
+    key = _key(folder, metadata, [part.sha256 for part in code])
+    place, name = folder / FOLDER, digest(options)
     for path in place.glob(f"{name}-{key}-*.parquet"):
         with suppress(OSError):
             content = path.read_bytes()
             if path.stem.endswith(_short_hash(content)):
                 return records.parquet(content).to_pandas(use_threads=False)
     table = compute()
+    # Another process may have changed the run or the code meanwhile.
+    is_current = all(part.is_current() for part in code)
+    if not is_current or key != _key(folder, metadata, [part.sha256 for part in code]):
+        return table
     content = table.to_parquet(index=False)
     with suppress(OSError, RunFailed):
         place.mkdir(exist_ok=True)
@@ -54,19 +62,12 @@ def kept(
     return table
 
 
-@cache
-def code_hash(folder: Path = PACKAGE) -> str:
-    """Hash the code in a folder, by default all of the package; its version has many states."""
-    return hash_files(folder, sorted(file for pattern in CODE for file in folder.rglob(pattern)))
-
-
-def hash_files(folder: Path, files: Iterable[Path]) -> str:
-    """Hash the names and bytes of some files in a folder."""
-    hashes = {
-        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-    }
-    return digest(hashes)
+def _key(folder: Path, metadata: Mapping[str, Any], code: list[str]) -> str:
+    """Hash what the tables of a run are made of."""
+    files = {path.relative_to(folder).as_posix(): path for path in records.files(folder)}
+    # We compute from this content of `run.json`, even if another process has changed the file.
+    files.pop(records.RUN_JSON, None)
+    return digest([metadata, {name: hash_file(path) for name, path in files.items()}, code])
 
 
 def _short_hash(content: bytes) -> str:

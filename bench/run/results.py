@@ -33,7 +33,6 @@ from bench.metrics.verdicts import read_replies, verdicts_of
 from bench.records import KEYS
 from bench.run.cache import kept
 from bench.run.notes import letter_mass, with_notes
-from bench.scorers.base import digest
 from bench.scorers.names import short_name
 
 # Differences below this part of the scores are floating-point noise.
@@ -56,7 +55,6 @@ class Run:
 
     def __post_init__(self) -> None:
         dataset.remember_names(self.benchmark, self.metadata["data"])
-        records.note_opened(self.folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -179,20 +177,19 @@ class Run:
             73     reverse_amb   0.14
             74  reverse_disamb   0.43
         """
-        preset, rows, chosen = self._preset(preset), None, ""
+        preset, rows = self._preset(preset), None
         if answers is not None:
             rows = self.replies
             is_chosen = _keys(rows).isin(answers)
-            rows = rows[is_chosen]
-            if not is_chosen.all():
-                chosen = digest(is_chosen.nonzero()[0].tolist())
+            rows = None if is_chosen.all() else rows[is_chosen]
 
         def compute() -> pd.DataFrame:
             own = self.replies if rows is None else rows
             table = self.scoring(preset, common, own).table()
             return self._completed(with_notes(table, own, preset, self.metadata))
 
-        table = self._kept([preset, list(common), chosen], compute)
+        # There can be any number of selections of answers, so we keep no table of them.
+        table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()
@@ -215,7 +212,7 @@ class Run:
         return self._kept(["outcomes", preset], lambda: self.scoring(preset).outcomes())
 
     def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        return kept(self.folder, options, get(self.benchmark).metadata.folder, compute)
+        return kept(self.folder, self.metadata, options, compute)
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])

@@ -18,7 +18,7 @@ from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import BROKEN_ANSWER, Model
+from bench.scorers.base import BROKEN_ANSWER, Model, digest
 from bench.scorers.local import hub
 from bench.scorers.names import short_name
 from bench.tasks import prompts
@@ -48,9 +48,10 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    if metadata["identity"] == plan.identity:
-        return metadata
     old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
+    # The identity, a part of the folder's name, is too short to tell any two runs apart.
+    if digest([metadata["benchmark"], old]) == digest([plan.benchmark, new]):
+        return metadata
     described["base"] = described["model"].get("base") or {}
     names = {**old, "base": described["base"].get("id")}
     # The user may name a Hub model by its recorded commit.

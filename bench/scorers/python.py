@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, RunFailed, expected, quoted
-from bench.scorers.base import Answer, Decoding, Model
+from bench.core.inputs import hash_file, imported_modules
+from bench.scorers.base import Answer, Decoding, Model, digest
 from bench.scorers.local.hub import fingerprint
 from bench.tasks.request import Request, Turns
 
@@ -37,7 +38,11 @@ class Function(Model):
 
     @classmethod
     def content(cls, rest: str) -> str:
-        return fingerprint(_find(rest))
+        file = _find(rest)
+        # A function that imports nothing of one's own is known by its file alone.
+        others = [other for files in _modules(rest, file).values() for other in files]
+        names = [(other.name, hash_file(other)) for other in others if other != file]
+        return f"{fingerprint(file)}-{digest(names)}" if names else fingerprint(file)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Python function", "id": f"python:{self.rest}", "revision": self.revision}
@@ -90,9 +95,20 @@ def _find(rest: str) -> Path:
     return Path(str(spec.origin))
 
 
+def _modules(rest: str, file: Path) -> dict[str, list[Path]]:
+    """Map the modules of one's own that a function needs to their files, its package among them."""
+    package, dot, _ = rest.partition(":")[0].partition(".")
+    return imported_modules([file], [package] if dot or file.name == "__init__.py" else [])
+
+
 def _import(rest: str) -> Callable[..., Any]:
     """Import a function from its file, as the file is now."""
     file, (module_name, _, name) = _find(rest), rest.partition(":")
+    # An earlier call can have imported them from earlier files, or from another folder.
+    own = _modules(rest, file)
+    for loaded in list(sys.modules):
+        if loaded.partition(".")[0] in own:
+            del sys.modules[loaded]
     spec = importlib.util.spec_from_file_location(module_name, file)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module

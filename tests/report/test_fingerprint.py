@@ -1,12 +1,14 @@
-"""A report is made anew if anything that it rests on has changed, and else it is not."""
+"""A page or report is made anew if anything that it is made of has changed, and else it is not."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.benchmarks import get
-from bench.report import fingerprint, study
+from bench.core import inputs
+from bench.report import build, fingerprint, study
 from bench.run import evaluate
 from tests.helpers.cases import edited
 
@@ -17,29 +19,89 @@ def edit(path):
     Path(path).write_text(text + "\n", "utf-8")
 
 
+def update_package(monkeypatch):
+    """Let this process be older than the files of its package."""
+    monkeypatch.setattr(inputs.PACKAGE_CODE, "_imported", [])
+
+
+@pytest.fixture
+def plan(own_folder):
+    """`plan()`: read the study of a report in `out`, on data in `data`, with two analyses."""
+    shutil.copytree(get("cbbq").metadata.samples, "data")
+    Path("mine.yml").write_text(edited(__file__, "own_data.yml"), "utf-8")
+    Path("scores.csv").write_text("model,score")
+    Path("people").mkdir()
+    Path("people/one.csv").write_text("item_id,human")
+    evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/simulated_bias=1/cbbq")
+    evaluate("cbbq", "simulated:bias=0", data="data", limit=2, out="others/cbbq")
+    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    return lambda: study.load(Path("mine.yml"))
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [
         (edit, "mine.yml"),
         (edit, "data/age/ambiguous/templates_generate_neg.csv"),
-        (edit, "out/runs/model/cbbq/run.json"),
+        (edit, "data/README.md"),
+        (edit, "out/runs/simulated_bias=1/cbbq/run.json"),
+        (edit, "others/cbbq/run.json"),
+        (edit, "scores.csv"),
+        (edit, "people/one.csv"),
+        (lambda path: shutil.copy("scores.csv", path), "people/two.csv"),
         (lambda page: Path(page).unlink(), "out/cbbq.html"),
         # A report that is being made.
-        (lambda index: fingerprint.forget(Path(index)), "out/index.html"),
+        (lambda report: fingerprint.forget(Path(report)), "out"),
     ],
 )
-def test_a_report_is_unchanged_until_anything_changes_that_it_rests_on(own_folder, change, path):
-    shutil.copytree(get("cbbq").metadata.samples, "data")
-    Path("mine.yml").write_text(edited(__file__, "own_data.yml"), "utf-8")
-    run = evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/model/cbbq")
-    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).touch()
-    page = fingerprint.of_page(get("cbbq").metadata.page, {}, [run.folder.resolve()])
-    fingerprint.remember(Path("out/notebooks/cbbq.ipynb"), page)
-    plan = study.load(Path("mine.yml"))
-    report = fingerprint.of_report(plan, Path("out"))
-    fingerprint.remember(Path("out/index.html"), report)
-    assert fingerprint.is_unchanged(plan, Path("out"))
+def test_a_report_is_unchanged_until_anything_changes_that_it_is_made_of(plan, change, path):
+    Path("data/README.md").write_text("Sources")
+    fingerprint.remember(plan(), Path("out"))
+    assert fingerprint.is_unchanged(plan(), Path("out"))
     change(path)
-    assert not fingerprint.is_unchanged(study.load(Path("mine.yml")), Path("out"))
+    assert not fingerprint.is_unchanged(plan(), Path("out"))
+
+
+def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(plan, monkeypatch):
+    jobs = {job.name: job for job in build.page_jobs(plan())}
+    report = Path("out").resolve()
+
+    def hashes():
+        shared = fingerprint.of_study(plan())
+        every = jobs.items()
+        return {
+            name: fingerprint.of_page(shared, job.source, job.parameters, report)
+            for name, job in every
+        }
+
+    def changed(path):
+        before = hashes()
+        edit(path)
+        return {name for name, value in hashes().items() if before[name] != value}
+
+    assert changed("scores.csv") == {"compare_models"}
+    assert changed("people/one.csv") == {"judge_agreement"}
+    assert changed("others/cbbq/run.json") == {"compare_models"}
+    assert changed("data/age/ambiguous/templates_generate_neg.csv") == set(jobs)
+    # Tables that pages write, and scores that we compute, are no inputs.
+    shutil.copytree("people", "out/tables/cbbq")
+    shutil.copytree("people", "others/cbbq/cache")
+    before = hashes()
+    assert before == hashes()
+    edit("out/tables/cbbq/one.csv")
+    edit("others/cbbq/cache/one.csv")
+    assert before == hashes()
+    # A process that is older than its code knows no hash of what it has imported.
+    update_package(monkeypatch)
+    assert not set(before.values()) & set(hashes().values())
+
+
+def test_a_report_with_a_notebook_of_one_s_own_is_never_unchanged(plan):
+    book = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    Path("mine.ipynb").write_text(json.dumps(book))
+    text = Path("mine.yml").read_text("utf-8")
+    Path("mine.yml").write_text(text + "  ./mine.ipynb: {}\n", "utf-8")
+    fingerprint.remember(plan(), Path("out"))
+    assert not fingerprint.is_unchanged(plan(), Path("out"))

@@ -1,6 +1,7 @@
 """Running notebooks: failing ones are shown up to there, unchanged ones are not run again."""
 
-import shutil
+import errno
+from pathlib import Path
 from queue import SimpleQueue
 from unittest.mock import Mock
 
@@ -9,8 +10,8 @@ import papermill
 import pytest
 from nbformat import v4
 
-from bench import records, run
 from bench.core import places
+from bench.core.errors import RunFailed
 from bench.report import build, execute, fingerprint, site
 
 LAST = "What the numbers rest on"
@@ -81,6 +82,28 @@ def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
     assert cell.execution_count == 4
 
 
+def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_explained(
+    tmp_path, kernel, monkeypatch
+):
+    source, target = written(tmp_path / "one.ipynb", FINDING), tmp_path / "out/one.ipynb"
+    book = nbformat.read(source, as_version=4)
+    book.metadata = {}
+    nbformat.write(book, source)
+    assert execute.run_notebook(source, target, {"x": 1}, kernel, "a hash") is None
+    assert fingerprint.is_fresh(target, "a hash")
+    before = target.read_bytes()
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def write_half(source, draft, **options):
+        Path(draft).write_text('{"cells": [')
+        raise full
+
+    monkeypatch.setattr(execute.papermill, "execute_notebook", write_half)
+    with pytest.raises(RunFailed, match=r"one.ipynb: cannot be written \(No space left"):
+        execute.run_notebook(source, target, {"x": 1}, kernel)
+    assert target.read_bytes() == before
+
+
 def test_a_page_has_findings_and_the_headings_of_sections_that_show_something(shown):
     some, none = ["## Asked", "print('a table')"], ["## Not asked", "### No table", "y = 1"]
     trouble, page = shown(FINDING, *some, *none, "## Caution")
@@ -114,53 +137,72 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
     assert hides not in page.body
 
 
-def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """`made(x, shared)`: make a page, and return whether its notebook was run for it."""
     ran, kernels = [], SimpleQueue()
     kernels.put(Mock())
 
-    def run_notebook(source, target, parameters, kernel):
+    def run_notebook(source, target, parameters, kernel, inputs):
         ran.append(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-        return execute.Trouble("ValueError", "no") if parameters["x"] == 13 else None
+        book = nbformat.read(source, as_version=4)
+        failed = parameters["x"] == 13
+        book.metadata[fingerprint.METADATA] = {} if failed else {"inputs": inputs}
+        nbformat.write(book, target)
+        return execute.Trouble("ValueError", "no") if failed else None
 
-    def times(x=1):
-        """Make the page with this parameter, and count the runs of its notebook."""
+    def make(x=1, shared="", **more):
         before, folder = len(ran), tmp_path / "report"
         parameters = {"x": x, "runs": [str(tmp_path / "run")]}
-        job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [])
-        build._run_notebook(folder, job, [], kernels)
+        job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [], **more)
+        build._run_notebook(job, folder, [], kernels, shared)
         (folder / "one.html").write_text("a page")
-        return len(ran) - before
+        return len(ran) > before
 
     monkeypatch.setattr(execute, "run_notebook", run_notebook)
+    monkeypatch.setattr(execute.OwnKernel, "end", lambda kernel: None)
     written(tmp_path / "one.ipynb")
     (tmp_path / "run/records").mkdir(parents=True)
     (tmp_path / "run/run.json").write_text("{}")
-    assert [times(), times()] == [1, 0]
-    assert times(x=2) == 1
+    return make
+
+
+def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, made):
+    assert [made(), made()] == [True, False]
+    assert [made(x=2), made(x=2)] == [True, False]
     (tmp_path / "run/records/answers.parquet").write_bytes(b"rows")
-    assert times(x=2) == 1
+    assert [made(x=2), made(x=2)] == [True, False]
     written(tmp_path / "one.ipynb", "print(x)")
-    assert times(x=2) == 1
-    monkeypatch.setattr(fingerprint, "__version__", "99")
-    assert times(x=2) == 1
+    assert [made(x=2), made(x=2)] == [True, False]
+    # The data of the study, or the package.
+    assert [made(x=2, shared="new"), made(x=2, shared="new")] == [True, False]
     (tmp_path / "report/one.html").unlink()
-    assert [times(x=2), times(x=2)] == [1, 0]
-    # A notebook that failed is tried again.
-    assert [times(x=13), times(x=13)] == [1, 1]
+    assert [made(x=2, shared="new"), made(x=2, shared="new")] == [True, False]
 
 
-def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monkeypatch):
-    source, target = written(tmp_path / "one.ipynb"), written(tmp_path / "made.ipynb")
-    opened = run.evaluate("nli_coal", "simulated:", limit=2, out=tmp_path / "opened").folder
-    now = fingerprint.of_page(source, {}, [])
-    with monkeypatch.context() as patch:
-        patch.setenv(records.OPENED_RUNS, str(target.with_suffix(".opened")))
-        run.Run.open(opened)
-    fingerprint.remember(target, now)
-    assert fingerprint.changed(target, now) == []
-    (opened / "run.json").write_text((opened / "run.json").read_text() + "\n")
-    assert fingerprint.changed(target, now) == ["runs"]
-    shutil.rmtree(opened)
-    assert fingerprint.changed(target, now) == ["runs"]
+def test_a_notebook_that_failed_or_that_can_read_anything_is_always_run_again(made):
+    assert [made(x=13), made(x=13)] == [True, True]
+    assert [made(reads_anything=True), made(reads_anything=True)] == [True, True]
+
+
+STATE = """import decimal, os, numpy as np, pandas as pd
+pd.set_option("display.precision", 1), np.random.seed(0), decimal.setcontext(decimal.Context(3))
+os.environ["BENCH_DATA"] = "/nowhere"; pd.Series.mean = lambda series: 42"""
+SEEN = """import decimal, os, pandas as pd
+print(pd.get_option("display.precision"), decimal.getcontext().prec, os.environ.get("BENCH_DATA"),
+      pd.Series([1.0]).mean())"""
+
+
+@pytest.mark.slow
+def test_what_a_notebook_of_one_s_own_sets_holds_in_no_other_page(tmp_path, monkeypatch):
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    kernels, shown = SimpleQueue(), []
+    kernels.put(execute.OwnKernel())
+    for name, cell in (("sets", STATE), ("sees", SEEN)):
+        source = written(tmp_path / f"{name}.ipynb", cell)
+        job = build.Job(name, name, source, {"x": 1}, None)
+        assert build._run_notebook(job, tmp_path / "report", [], kernels, "") is None
+        book = nbformat.read(tmp_path / f"report/notebooks/{name}.ipynb", as_version=4)
+        shown += [output.text for cell in book.cells for output in cell.get("outputs", [])]
+    assert shown == ["6 28 None 1.0\n"]

@@ -7,7 +7,9 @@ import pytest
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput
+from bench.core.places import NOTEBOOKS
 from bench.report import build, study, study_runs
+from bench.scorers.base import digest
 from tests.helpers.cases import cases, edited
 
 
@@ -134,6 +136,36 @@ def test_a_wrong_study_is_refused_with_its_key(load, tmp_path, case):
     assert not (tmp_path / "ran").exists()
 
 
-def test_models_whose_names_are_spelt_alike_as_a_folder_have_two(load):
-    plan = load(("simulated:bias=0.5", "a/b\n  - a_b"))
-    assert [model.folder for model in plan.models] == ["a_b", "a_b-model", "tiny_s"]
+def test_models_whose_names_are_spelt_alike_as_a_folder_have_different_ones(load):
+    plan = load(("simulated:bias=0.5", "a/b\n  - a_b\n  - A_B\n  - {model: a/B, name: A}"))
+    first, second, *others = [model.folder for model in plan.models][:4]
+    assert (first, second) == ("a_b", f"a_b-{digest(['a_b', None])}")
+    assert len({folder.lower() for folder in (first, second, *others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "n_pages"),
+    [
+        # Variants and analyses with names that are spelt alike as a file, also in other letters.
+        ("name: Q,", "name: q+if,", 5),
+        ("name: Q,", "name: 'Q+IF?', page: false,", 4),
+        ("self_correction:", "explore: [{name: told}, {name: told!}]}#", 5),
+        # Notebooks of one's own with the name of another one, of a benchmark, or of a page of ours.
+        ("self_correction:", "./a/words.ipynb: {}, ./b/Words.ipynb: {}, explore: }#", 6),
+        ("self_correction:", "./cbbq-Q.ipynb: , ./nli_coal.ipynb: , explore: }#", 6),
+        ("self_correction:", "./index.ipynb: , ./answers-cbbq-Q.ipynb: , explore: }#", 6),
+        ("self_correction:", "./a/words.ipynb: , a/words.ipynb: , explore: }#", 6),
+        ("nli-coal: {", "nli_coal: {limit: 1}\n  nli-coal: {", 6),
+    ],
+)
+def test_no_two_variants_or_analyses_share_a_folder_or_a_page(load, tmp_path, old, new, n_pages):
+    for name in ("a/words", "b/Words", "cbbq-Q", "nli_coal", "index", "answers-cbbq-Q"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(NOTEBOOKS / "explore.ipynb", tmp_path / f"{name}.ipynb")
+    plan = load((old, new))
+    pages = [job.name for job in build.page_jobs(plan)]
+    answers = [f"answers-{variant.key}" for variant in plan.variants if variant.page]
+    assert len(pages) == n_pages
+    assert len({name.lower() for name in ("index", *pages, *answers)}) == 1 + n_pages + len(answers)
+    folders = {variant.key.lower() for variant in plan.variants}
+    assert len(folders) == len(plan.variants)

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import records, run
-from bench.run import Run, cache
+from bench.core import inputs
+from bench.core.errors import AnotherRun
+from bench.run import Run, cache, plan
 from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
@@ -152,15 +154,16 @@ def kept():
 
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
-def test_a_kept_table_of_all_or_of_some_answers_equals_a_computed_one(monkeypatch, preset):
+def test_a_kept_table_equals_a_computed_one_and_one_of_some_answers_is_not_kept(
+    monkeypatch, preset
+):
     done = ask()
     some = pd.MultiIndex.from_frame(done.records[records.KEYS].iloc[::2])
-    table, of_some = done.scores(preset), done.scores(preset, answers=some)
-    units = done.outcomes(preset)
-    assert len(kept()) == 3
+    table, units = done.scores(preset), done.outcomes(preset)
+    done.scores(preset, answers=some)
+    assert len(kept()) == 2
     monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
     pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
-    pd.testing.assert_frame_equal(done.scores(preset, answers=some), of_some)
     pd.testing.assert_frame_equal(done.outcomes(preset), units)
 
 
@@ -170,6 +173,40 @@ def test_a_table_that_is_damaged_or_of_other_code_is_computed_again(monkeypatch)
     path.write_bytes(flipped(content))
     pd.testing.assert_frame_equal(ask().scores(), table)
     assert path.read_bytes() == content
-    monkeypatch.setattr(cache, "code_hash", lambda *folder: "another")
+    monkeypatch.setattr(inputs.PACKAGE_CODE, "sha256", "another")
     pd.testing.assert_frame_equal(ask().scores(), table)
     assert [one == path for one in kept()] == [False]
+
+
+def test_a_process_that_is_older_than_its_code_keeps_nothing(monkeypatch):
+    done, code = ask(), inputs.Code([inputs.PACKAGE / "run"])
+    monkeypatch.setattr(cache, "PACKAGE_CODE", code)
+    assert code.sha256
+    monkeypatch.setattr(code, "_imported", [])
+    done.scores()
+    assert kept() == []
+
+
+def test_a_table_made_with_an_earlier_run_json_is_for_nobody_else():
+    def ask_all(**judge):
+        given = {"settings": {"explanation": "yes"}, "categories": ["gender"], "limit": 3}
+        return run.evaluate(
+            "cbbq", "simulated:bias=0.7", data="samples", partial=True, out="out", **given, **judge
+        )
+
+    earlier = ask_all()
+    judged = ask_all(judge="simulated:")
+    marks = judged.scores().note
+    shutil.rmtree("out/cache")
+    earlier.scores()
+    pd.testing.assert_series_equal(Run.open("out").scores().note, marks)
+    assert marks.str.contains("marked by").any()
+
+
+def test_runs_whose_identities_are_equal_are_told_apart(monkeypatch):
+    ask()
+    metadata = records.read_run_json(Path("out"))
+    short = records.digest([metadata["benchmark"], metadata["asked"]])[:8]
+    monkeypatch.setattr(plan, "digest", lambda value: f"{short}{records.digest(value)[8:]}")
+    with pytest.raises(AnotherRun, match="seed was 0, now 2"):
+        ask(seed=2)

@@ -131,3 +131,35 @@ def test_a_changed_function_is_another_model(own_folder, refusal):
     assert "holds another run (model_content" in refusal(run.evaluate, "cbbq", model, **OPTIONS)
     second = run.evaluate("cbbq", model, **OPTIONS | {"out": "other"})
     assert set(second.records.response) == {"B"}
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("from other import letter\n", "other.py"),
+        ("def letter():\n    import parts.deep; return parts.deep.letter()\n", "parts/deep.py"),
+    ],
+)
+def test_a_function_is_known_by_all_modules_of_one_s_own_that_it_imports(own_folder, code, name):
+    def reply(letter):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(f"def letter(): return '{letter}'" + "\n" * (letter == "B"))
+        model = write(f"{code}def answer(prompt): return letter()")
+        (answer,) = load(model).answer([request("How?")])
+        return answer.response, content(model)
+
+    (first, before), (second, now) = reply("A"), reply("B")
+    assert (first, second) == ("A", "B")
+    assert before != now
+
+
+def test_a_function_of_a_package_is_known_by_the_whole_package(own_folder):
+    Path("own").mkdir()
+    for name in ("__init__", "model", "words"):
+        Path(f"own/{name}.py").write_text("")
+    Path("own/model.py").write_text("from .words import answer")
+    before = content("python:own.model:answer")
+    Path("own/words.py").write_text("def answer(prompt): return 'A'")
+    assert content("python:own.model:answer") != before
+    (answer,) = load("python:own.model:answer").answer([request("How?")])
+    assert answer.response == "A"

@@ -222,7 +222,9 @@ def fingerprint(path: Path) -> str:
         total.update(f"{name}:{state.st_size}".encode())
         if state.st_size > SMALL_BYTES:
             prefix = PARTS
-            total.update(_hash_large(file.resolve(), state.st_size, state.st_mtime_ns))
+            # A copy can bring its time of modification along, but not the one of its state.
+            changed = state.st_mtime_ns, state.st_ctime_ns
+            total.update(_hash_large(file.resolve(), state.st_size, changed))
         else:
             total.update(file.read_bytes())
     return prefix + total.hexdigest()[:16]
@@ -251,8 +253,8 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
 
 # A command needs the hash of a model several times: before loading it, and for `run.json`.
 @lru_cache
-def _hash_large(file: Path, size: int, modified: int) -> bytes:
-    """Hash a file in parts; `size` and `modified` are keys of the cache, for changed files."""
+def _hash_large(file: Path, size: int, changed: tuple[int, int]) -> bytes:
+    """Hash a file in parts; `size` and `changed` are keys of the cache, for changed files."""
     if size >= REPORTED_BYTES:
         say(f"{file}: hashing {size / 1e9:.1f} GB to identify the file")
     digest = hashlib.sha256()

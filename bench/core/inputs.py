@@ -1,0 +1,222 @@
+"""Hash what kept results are made of: values, the files that they name, and imported code.
+
+Score tables, pages and loaded items are kept under the hash of their inputs. If it has changed, we
+make them again.
+"""
+
+import ast
+import glob
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+PACKAGE = Path(__file__).parents[1]
+# Beside this file of a run, we make these from the others.
+RUN_JSON = "run.json"
+MADE_OF_A_RUN = {"cache", "scores.json"}
+# Folders of installed packages.
+INSTALLED = {"site-packages", "dist-packages"}
+# Texts that are separators or abbreviations rather than folders of data.
+NO_DATA = ("", ".", "..", "~")
+
+
+def hash_inputs(*values: object, folder: Path | None = None, but: Path | None = None) -> str:
+    """Hash values, with the content of all files and folders that they name, at any depth.
+
+    Args:
+        values: parameters, options, paths; a text can also be a pattern of paths.
+        folder: relative paths start here; default: the working folder.
+        but: a folder that we leave out, because we write into it.
+
+    Examples:
+        >>> hash_inputs({"data": PACKAGE}) == hash_inputs({"data": PACKAGE / "core"})
+        False
+    """
+    left_out = os.path.realpath(but) if but else ""
+    return _digest(_with_content(values, folder or Path(), left_out))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()
+
+
+def _with_content(value: object, folder: Path, left_out: str) -> object:
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    if isinstance(value, list | tuple):
+        return [_with_content(part, folder, left_out) for part in value]
+    if not isinstance(value, str | Path):
+        return value
+    return [str(value), [_content(path, left_out) for path in _paths(str(value), folder)]]
+
+
+def _paths(text: str, folder: Path) -> list[str]:
+    """List the existing paths that a text names."""
+    if Path(text).name in NO_DATA or "\0" in text:
+        return []
+    # The folder may be made later.
+    path = os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
+    if os.path.exists(path):
+        return [path]
+    return sorted(glob.glob(path)) if glob.has_magic(text) else []
+
+
+def _content(path: str, left_out: str) -> list[tuple[str, str]]:
+    """Return the names and hashes of the files in a folder, or of one file."""
+    return [(os.path.relpath(file, path), hash_file(file)) for file in _files(path, left_out)]
+
+
+def hash_file(path: str | Path) -> str:
+    """Hash a file; one that cannot be read, or is no file of data, has its reason as hash."""
+    if not os.path.isfile(path):
+        return "no file"
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        return type(error).__name__
+
+
+def _files(path: str | Path, left_out: str = "") -> Iterator[str]:
+    """Yield the files in a folder, or the one file: all but hidden files and bytecode."""
+    if not os.path.isdir(path):
+        yield str(path)
+        return
+    seen = {left_out}
+    for folder, folders, names in os.walk(path, followlinks=True):
+        skipped = {"__pycache__", *(MADE_OF_A_RUN if RUN_JSON in names else ())}
+        shown = [name for name in sorted(folders) if name[0] != "." and name not in skipped]
+        # A link can lead back to a folder above it.
+        targets = {name: os.path.realpath(os.path.join(folder, name)) for name in shown}
+        folders[:] = [name for name in shown if targets[name] not in seen]
+        seen |= set(targets.values())
+        for name in sorted(names):
+            if name[0] != "." and name not in skipped:
+                yield os.path.join(folder, name)
+
+
+class Code:
+    """The files of some code, as this process has imported them.
+
+    Make it when the code is imported: an update of the package does not change the modules of a
+    running process, so that its results are not those of the new files.
+
+    Args:
+        since: a time in nanoseconds from which on the code may have been imported; files that have
+            changed since then count as updated.
+    """
+
+    def __init__(self, paths: Iterable[str | Path], since: int | None = None) -> None:
+        self.paths = sorted(map(str, paths))
+        self._imported = self._state()
+        if since is not None and any(max(times) > since for *_, times in self._imported):
+            self._imported = []
+
+    def _state(self) -> list[tuple[str, int, int, tuple[int, int]]]:
+        states = []
+        for file in (file for path in self.paths for file in _files(path)):
+            with suppress(OSError):  # for example a link to nothing
+                state = os.stat(file)
+                # No tool sets the time at which the file's state was last changed (ctime) back.
+                times = state.st_mtime_ns, state.st_ctime_ns
+                states.append((file, state.st_ino, state.st_size, times))
+        return states
+
+    def is_current(self) -> bool:
+        """Return whether the files are still those that were imported."""
+        return self._state() == self._imported
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the imported files; "" if they have changed before we could hash them."""
+        content = _digest([_content(path, "") for path in self.paths])
+        return content if self.is_current() else ""
+
+    def key(self) -> str:
+        """Return the hash of the files; if they have changed, one that nothing else has."""
+        return self.sha256 if self.is_current() and self.sha256 else os.urandom(16).hex()
+
+
+STARTED = time.time_ns()
+PACKAGE_CODE = Code([PACKAGE])
+
+
+def plugin_files(module: str, distribution: "Distribution | None") -> list[Path]:
+    """List the files of another package's code, which `module` belongs to.
+
+    These are its package, what its distribution has installed, and the modules that they import
+    from other folders than the library's and those of installed packages.
+    """
+    owner = sys.modules[module.partition(".")[0]]
+    files = [Path(folder) for folder in getattr(owner, "__path__", [])]
+    if not files and owner.__file__:
+        files = [Path(owner.__file__), *_beside(Path(owner.__file__))]
+    for path in (distribution.files if distribution else None) or ():
+        if "__pycache__" not in path.parts and ".." not in path.parts:
+            files.append(Path(str(path.locate())))
+    code = [file for path in files for file in _files(path) if file.endswith(".py")]
+    imported = [file for module in imported_modules(code).values() for file in module]
+    return list(dict.fromkeys([*files, *imported]))
+
+
+def _beside(module: Path) -> list[Path]:
+    """List the tables and settings beside a module that is a single file."""
+    return [file for kind in ("csv", "toml", "json") for file in module.parent.glob(f"*.{kind}")]
+
+
+def imported_modules(
+    code: Iterable[str | Path], names: Iterable[str] = ()
+) -> dict[str, list[Path]]:
+    """Map the top-level modules that some Python files import, at any depth, to their files.
+
+    We leave out this package, Python's library, and installed packages.
+
+    Args:
+        names: further modules to begin with.
+    """
+    modules: dict[str, list[Path]] = {}
+    unread = list(code)
+    names = list(names)
+    while unread or names:
+        for name in names:
+            if name not in modules and name not in {PACKAGE.name, *sys.stdlib_module_names}:
+                modules[name] = _files_of_module(name)
+                unread += modules[name]
+        names = _imports(Path(unread.pop())) if unread else []
+    return {name: files for name, files in modules.items() if files}
+
+
+def _imports(file: Path) -> list[str]:
+    """Return the names of the top-level modules that a file imports, also within functions."""
+    names = []
+    with suppress(SyntaxError, ValueError, OSError):  # a file for another Python
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.append(node.module)
+    return [name.partition(".")[0] for name in names]
+
+
+def _files_of_module(name: str) -> list[Path]:
+    """List the Python files of a top-level module; none of an installed or compiled one."""
+    roots: list[str | None] = []
+    with suppress(ImportError, ValueError):
+        # A module of this name may have been imported from another folder.
+        if spec := PathFinder.find_spec(name) or find_spec(name):
+            roots += spec.submodule_search_locations or [spec.origin]
+    own = [root for root in roots if root and not INSTALLED & {*Path(root).parts}]
+    files = [Path(file) for root in own for file in _files(root)]
+    return [file for file in files if file.suffix == ".py" and file.is_file()]
