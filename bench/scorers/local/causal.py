@@ -186,7 +186,11 @@ class Causal(LocalModel):
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
         replies = {}
         for key, reply in zip(unique, self._generator.generate(unique, rule), strict=True):
-            text = self._decode(reply.ids[reply.start :])
+            ids = reply.ids[reply.start :]
+            # Not every token that ends a turn is a special one.
+            ends = self.network.generation_config.eos_token_id
+            is_end = ids and ids[-1] in ends and ids[-1] in self.tokenizer.added_tokens_decoder
+            text = self._decode(ids[:-1] if is_end else ids)
             error = unfinished_thought(text, key[2], reply.cut, option)
             if reply.broken:
                 text, error = "", not_finite([math.nan], self.remedy)

@@ -8,6 +8,7 @@ they have a place, and name the first ones that have none.
 import json
 import math
 import re
+from collections import UserDict
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,18 @@ HARMLESS = re.compile(
     r"context_length|feed_forward_length|tensor_data_layout|pooling_type|rope\.scaling\.finetuned"
     r"|(vision|audio|mm)\..*"
     r"|tokenizer\.ggml\.(fim_\w+|prefix|suffix|middle|seperator|cls|mask)(_token)?_id"
-    r"|tokenizer\.chat_templates?(\..*)?|tokenizer\.huggingface\.json"
-    r"|tokenizer\.ggml\.(model|pre|tokens|scores|token_type|merges|(bos|eos|eot|eom|unknown|padding)_token_id|eos_token_ids"
-    r"|add_bos_token|add_eos_token|add_space_prefix)"
+    r"|tokenizer\.chat_templates(\..*)?|tokenizer\.chat_template\..*|tokenizer\.huggingface\.json"
 )
+# Keys of the tokenizer, besides those that transformers or this module read.
+TOKENIZER = re.compile(
+    r"tokenizer\.(?!chat_template$|ggml\.(model|pre|tokens|scores|token_type|merges|eos_token_ids"
+    r"|(bos|eos|eot|eom|unknown|padding)_token_id|add_(bos_token|eos_token|space_prefix))$)"
+)
+# Attributes for biases, and the tensors that they need.
+BIASES = {
+    "attention_bias": {f"blk.0.attn_{name}.bias" for name in ("q", "k", "v", "output")},
+    "mlp_bias": {f"blk.0.ffn_{name}.bias" for name in ("gate", "up", "down")},
+}
 # Tensors that only images and sounds need.
 OTHER_SENSES = ("v.", "a.", "mm.")
 # Factors by which rotary frequencies are divided, as of Llama 3.1.
@@ -107,8 +116,11 @@ SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exa
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
 # Names in GGUF files for texts that begin with a token, and whose words are whole if they are one
 # token, whatever the merges.
-AS_LLAMA3 = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0")
-WHOLE_WORDS = (*AS_LLAMA3, "lfm2", "jina-v5-nano", "tekken")
+WHOLE_WORDS = (
+    *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0"),
+    *("lfm2", "jina-v5-nano", "tekken"),
+)
+# Keys of tokens by transformers' names of their roles.
 ROLES = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 # The remedy for a file that cannot be read here.
 SERVE = "serve it with llama.cpp (`llama-server -m FILE`) and give openai:NAME@URL, for example "
@@ -126,6 +138,7 @@ class GGUF:
         self._file = GGUFReader(path)
         self._refuse_part(self._value("split.no", 0) + 1, self._value("split.count", 1))
         self._architecture = str(self._value("general.architecture", ""))
+        self._names = {tensor.name: None for tensor in self._file.tensors}.keys()
         prefix = f"{self._architecture}."
         self._keys = {
             key.removeprefix(prefix): field.contents()
@@ -133,20 +146,22 @@ class GGUF:
             if key.startswith(prefix)
         }
         self._has_new_reader = new_reader and self._architecture in new_reader.GGUF_CONFIG_ARCHS
-        if (
-            not self._has_new_reader
-            and self._architecture not in reader.GGUF_SUPPORTED_ARCHITECTURES
-        ):
-            raise self._refusal(f"has the architecture {self._architecture}")
+        if self._value("general.type", "model") != "model":
+            raise self._refusal(f"holds no whole model ({self._value('general.type')})")
 
     def complete(self, config: Any) -> None:
         """Put the file's values into `config`; raises BadInput for one that has no place."""
         keys = self._left_by_new_reader() if self._has_new_reader else dict(self._keys)
         if heads := getattr(config, "num_attention_heads", 0):
             if not self._has_new_reader:
-                config.head_dim = keys.pop("attention.key_length", config.hidden_size // heads)
+                head_dim = keys.pop("attention.key_length", config.hidden_size // heads)
+                if head_dim != _head_dim(config):
+                    config.head_dim = head_dim
             _complete_attention(config, keys)
             _complete_positions(config, keys)
+        for attribute, biases in BIASES.items():
+            if hasattr(config, attribute) and biases <= self._names:
+                setattr(config, attribute, True)
         declared = {*type(config)().to_dict(), *type(config).attribute_map}
         read = GGUF_CONFIG_MAPPING.get(config.model_type.removesuffix("_text"), {})
         unused = []
@@ -156,8 +171,8 @@ class GGUF:
                 setattr(config, names[0], value)
             elif read.get(key) not in declared and not _is_neutral(key, value):
                 unused.append(f"{self._architecture}.{key} = {value}")
-        for key, field in self._file.fields.items():
-            if key.startswith("tokenizer.") and not _is_neutral(key, value := field.contents()):
+        for key in filter(TOKENIZER.match, self._file.fields):
+            if not _is_neutral(key, value := self._value(key)):
                 unused.append(f"{key} = {str(value)[:40]}")
         if unused:
             raise self._refusal(f"has {_first(unused)} in its metadata")
@@ -167,30 +182,28 @@ class GGUF:
         """Raise BadInput if the network of `config` has no place for a tensor."""
         with torch.device("meta"):
             network = AutoModelForCausalLM.from_config(config)
-        names = [tensor.name for tensor in self._file.tensors]
         if self._has_new_reader:
             transforms = new_reader.get_gguf_conversion_mapping(self._architecture, config)
             renamings = [item for item in transforms if isinstance(item, WeightRenaming)]
             converters = [item for item in transforms if isinstance(item, WeightConverter)]
             weights = network.state_dict()
-            renamed = {name: rename_source_key(name, renamings, converters)[0] for name in names}
-            # Layers that predict the tokens after the next one have the prefix "mtp".
-            used = {name for name in names if renamed[name] in weights or "mtp." in renamed[name]}
+            used = set()
+            for name in self._names:
+                renamed, _ = rename_source_key(name, renamings, converters)
+                # Layers that predict the tokens after the next one have the prefix "mtp".
+                if renamed in weights or renamed.startswith("mtp."):
+                    used.add(name)
         else:
             processor = reader.TENSOR_PROCESSORS.get(self._architecture, reader.TensorProcessor)
-            used = reader.get_gguf_hf_weights_map(network, processor(config=config.to_dict()))
+            used = set(reader.get_gguf_hf_weights_map(network, processor(config=config.to_dict())))
+        # Experts are mapped without the ending.
+        used |= {f"{name}.weight" for name in used}
         sizes = {2 * len(frequencies) for frequencies in _rotary(network)}
-        divisible = (
-            sizes == {2 * len(self._rope_factors())} and "rope_theta" in config.rope_parameters
-        )
-        unused = [
-            name
-            for name in names
-            # Experts are mapped without the ending.
-            if not {name, name.removesuffix(".weight")} & set(used)
-            and not name.startswith(OTHER_SENSES)
-            and not (name == ROPE_FACTORS and divisible)
-        ]
+        # Other networks have several kinds of frequencies.
+        if sizes == {2 * len(self._rope_factors())} and "rope_theta" in config.rope_parameters:
+            used.add(ROPE_FACTORS)
+        unused = [name for name in self._names if name not in used]
+        unused = [name for name in unused if not name.startswith(OTHER_SENSES)]
         if unused:
             raise self._refusal(f"has the tensors {_first(unused)}")
         n_dimensions = self._keys.get("rope.dimension_count")
@@ -236,7 +249,7 @@ class GGUF:
             tokenizer.add_bos_token = self._token("add_bos_token", usual)
             if tokenizer.add_bos_token and self._token("bos_token_id") is None:
                 raise self._refusal("has no tokenizer.ggml.bos_token_id, the first token of texts")
-            tokenizer.add_eos_token = self._token("add_eos_token", kind == "t5")
+            tokenizer.add_eos_token = self._token("add_eos_token", False)
         return tokenizer, f"of the GGUF file (texts are split as {name})"
 
     def _with_special_tokens(self, tokenizer: Any) -> Any:
@@ -248,12 +261,13 @@ class GGUF:
             if kind in (TokenType.CONTROL, TokenType.USER_DEFINED)
         }
         known = {number: str(token) for number, token in tokenizer.added_tokens_decoder.items()}
-        if known == {number: str(token) for number, token in added.items()}:
+        special = {number: str(token) for number, token in added.items()}
+        if special.items() <= known.items() and max(known, default=0) < len(names):
             return tokenizer
         # transformers spells special tokens in letters of bytes, such as DeepSeek's.
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         pieces = {number: piece for piece, number in state["model"]["vocab"].items()}
-        pieces |= {number: str(token) for number, token in added.items()}
+        pieces |= special
         state["model"]["vocab"] = {pieces[number]: number for number in range(len(names))}
         state |= {"added_tokens": [], "post_processor": None}
         backend = Tokenizer.from_str(json.dumps(state))
@@ -269,10 +283,10 @@ class GGUF:
     def _left_by_new_reader(self) -> dict[str, Any]:
         """Return the keys of the architecture that transformers' newer reader does not take."""
         metadata, names = new_reader.read_gguf_metadata(str(self.path))
-        taken = _Taken(metadata)
-        new_reader.get_gguf_config(taken, names)
+        noting = _Noting(metadata)
+        new_reader.get_gguf_config(noting, names)
         prefix = f"{self._architecture}."
-        return {key: value for key, value in self._keys.items() if prefix + key not in taken.keys_}
+        return {key: value for key, value in self._keys.items() if prefix + key not in noting.taken}
 
     def _complete_ends(self, config: Any) -> None:
         """Add the tokens that end a turn to the end tokens of `config`."""
@@ -314,27 +328,26 @@ class GGUF:
         )
 
 
-class _Taken(dict[str, Any]):
+class _Noting(UserDict[str, Any]):
     """Metadata that notes the keys that a function takes."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:
         super().__init__(metadata)
-        self.keys_: set[str] = set()
+        self.taken: set[str] = set()
 
     def __getitem__(self, key: str) -> Any:
-        self.keys_.add(key)
+        self.taken.add(key)
         return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.keys_.add(key)
-        return super().get(key, default)
 
 
 def _complete_attention(config: Any, keys: dict[str, Any]) -> None:
     """Move the width, window and scale of the attention from `keys` into `config`."""
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    head_dim = _head_dim(config)
     if keys.get("attention.value_length") == head_dim:
         del keys["attention.value_length"]
+    has_kv_heads = hasattr(config, "num_key_value_heads")
+    if not has_kv_heads and keys.get("attention.head_count_kv") == config.num_attention_heads:
+        del keys["attention.head_count_kv"]
     layers = getattr(config, "layer_types", None)
     pattern = keys.get("attention.sliding_window_pattern")
     if pattern is not None and layers:
@@ -374,7 +387,7 @@ def _complete_positions(config: Any, keys: dict[str, Any]) -> None:
         sliding is not rope or keys["rope.freq_base_swa"] == full["rope_theta"]
     ):
         sliding["rope_theta"] = keys.pop("rope.freq_base_swa")
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    head_dim = _head_dim(config)
     n_dimensions = keys.pop("rope.dimension_count", None)
     if n_dimensions and n_dimensions != head_dim * full.get("partial_rotary_factor", 1.0):
         full["partial_rotary_factor"] = n_dimensions / head_dim
@@ -391,6 +404,11 @@ def _complete_positions(config: Any, keys: dict[str, Any]) -> None:
                 full[name] = keys.pop(f"rope.scaling.yarn_{name}")
     elif scaling == "linear" and factor != 1:
         full |= {"rope_type": "linear", "factor": factor}
+
+
+def _head_dim(config: Any) -> int:
+    usual = config.hidden_size // config.num_attention_heads
+    return getattr(config, "head_dim", None) or int(usual)
 
 
 def _rotary(network: Any) -> list[torch.Tensor]:

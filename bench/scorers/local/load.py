@@ -22,7 +22,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
-from bench.scorers.local.gguf import GGUF
+from bench.scorers.local.gguf import GGUF, SERVE
 from bench.scorers.local.hub import Location, base_of
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
@@ -123,7 +123,8 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way
-        raise BadInput(explain_load_error(model, error, quantized)) from error
+        remedy = f"; {SERVE}" if "gguf_file" in options else ""
+        raise BadInput(explain_load_error(model, error, quantized) + remedy) from error
 
 
 def _kind(model: str, config: Any) -> str:
