@@ -267,8 +267,8 @@ class GGUF:
         # transformers spells special tokens in letters of bytes, such as DeepSeek's.
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         pieces = {number: piece for piece, number in state["model"]["vocab"].items()}
-        pieces |= special
-        state["model"]["vocab"] = {pieces[number]: number for number in range(len(names))}
+        pieces = dict(enumerate(names)) | pieces | special
+        state["model"]["vocab"] = {piece: number for number, piece in pieces.items()}
         state |= {"added_tokens": [], "post_processor": None}
         backend = Tokenizer.from_str(json.dumps(state))
         backend.add_tokens(list(added.values()))
