@@ -35,6 +35,11 @@ GEMMA_KEYS = {"{arch}.attention.key_length": 8, "{arch}.attention.sliding_window
 GEMMA3 = {**GEMMA, "initializer_range": 0.1}
 GEMMA3_KEYS = {**GEMMA_KEYS, f"{ROPE}freq_base": 1e6}
 PAD, PAD_KEY = {"pad_token_id": 0}, {"tokenizer.ggml.padding_token_id": 0}
+ORIGINAL = {f"{SCALING}original_context_length": 32, f"{SCALING}attn_factor": 1.5}
+LONG = {"rope_type": "longrope", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
+LONG |= {"short_factor": [1.0, 2.0], "long_factor": [1.0, 9.0], "attention_factor": 1.5}
+LONG |= {"original_max_position_embeddings": 32}
+LONG_FACTORS = {"rope_factors_short.weight": [1, 2], "rope_factors_long.weight": [1, 9]}
 PARTIAL = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
 FULL = {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0}
 LOCAL = {"rope_type": "default", "rope_theta": 2e3}
@@ -55,6 +60,12 @@ LAYERS_KEYS = {f"{SCALING}type": "linear", f"{SCALING}factor": 8.0, f"{ROPE}freq
         ("Llama", {}, {"{arch}.vision.block_count": 1}, {"v.patch_embd.weight": [1.0]}),
         ("Qwen2", {"rope_parameters": YARN}, YARN_KEYS, {}),
         ("Phi3", {**PAD, "rope_parameters": PARTIAL}, PAD_KEY | {f"{ROPE}dimension_count": 4}, {}),
+        (
+            "Phi3",
+            {**PAD, "rope_parameters": LONG, "original_max_position_embeddings": 32},
+            PAD_KEY | ORIGINAL | {f"{ROPE}dimension_count": 4},
+            LONG_FACTORS,
+        ),
         (
             "Phi3",
             {**PAD, "sliding_window": 8},
@@ -85,8 +96,9 @@ def test_the_numbers_are_those_of_the_network(tmp_path, family, shape, keys, ten
             weight.data.normal_(0, 0.3)
     path = save_gguf(tmp_path / "tiny.gguf", network=network, keys=keys, tensors=tensors)
     scorer = load(str(path))
-    expected = reference(network, scorer.tokenizer(TEXT)["input_ids"])
-    np.testing.assert_allclose(scorer.token_logprobs([TEXT])[0], expected, atol=1e-3)
+    for text in (TEXT, TEXT[:20]):
+        expected = reference(network, scorer.tokenizer(text)["input_ids"])
+        np.testing.assert_allclose(scorer.token_logprobs([text])[0], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -50,37 +50,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "expert_weights_norm": ("norm_topk_prob",),
     "use_parallel_residual": ("use_parallel_residual",),
 }
-# Values that change nothing, of keys for which a configuration can lack an attribute.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "attention.causal": (True,),
-    "attention.clamp_kqv": (0,),
-    "attention.max_alibi_bias": (0,),
-    "attention.head_count": (0,),  # of Mamba, which has no attention
-    "attention.head_count_kv": (0,),
-    "attn_logit_softcapping": (0,),
-    "final_logit_softcapping": (0,),
-    "embedding_scale": (0, 1),
-    "residual_scale": (0, 1),
-    "logit_scale": (0, 1),
-    "expert_count": (0,),
-    "expert_used_count": (0,),
-    "expert_shared_count": (0,),
-    "expert_weights_scale": (0, 1),
-    "expert_weights_norm": (False,),
-    "feed_forward_length": (0,),
-    "leading_dense_block_count": (0,),
-    "nextn_predict_layers": (0,),
-    "rope.scaling.attn_factor": (1,),
-    "rope.scaling.yarn_attn_factor": (1,),
-    "rope.scaling.yarn_ext_factor": (1,),
-    "rope.scaling.yarn_log_multiplier": (0,),
-    "ssm.dt_b_c_rms": (False,),
-    "use_parallel_residual": (False,),
-    "tokenizer.ggml.add_sep_token": (False,),
-    "tokenizer.ggml.add_padding_token": (False,),
-    "tokenizer.ggml.add_unknown_token": (False,),
-    "tokenizer.ggml.remove_extra_whitespaces": (False,),
-}
+# Keys of which 1 changes nothing; of others it is 0, and of scales both (llama.cpp takes 0 for 1).
+NEUTRAL_AT_1 = re.compile(r"attention\.causal|rope\.scaling\.(yarn_)?(attn|ext)_factor")
 # Keys without an effect on log-probabilities: descriptions; sizes that tensors show, and the order
 # of their dimensions, which transformers knows; images and sounds; roles of tokens that we do not
 # put; chat templates besides the usual one; a copy of the tokenizer.
@@ -104,6 +75,8 @@ BIASES = {
 OTHER_SENSES = ("v.", "a.", "mm.")
 # Factors by which rotary frequencies are divided, as of Llama 3.1.
 ROPE_FACTORS = "rope_freqs.weight"
+# The same for short and for long texts, by transformers' names.
+LONG_FACTORS = {f"{kind}_factor": f"rope_factors_{kind}.weight" for kind in ("short", "long")}
 # Gemma models of 27B by layers: their attention is scaled by the width of a head of this many
 # dimensions, hidden size / heads, for which a file has no entry.
 GEMMA_27B = {"gemma2": 46, "gemma3_text": 62}
@@ -159,6 +132,7 @@ class GGUF:
                     config.head_dim = head_dim
             _complete_attention(config, keys)
             _complete_positions(config, keys)
+            self._complete_long_positions(config, keys)
         for attribute, biases in BIASES.items():
             if hasattr(config, attribute) and biases <= self._names:
                 setattr(config, attribute, True)
@@ -167,7 +141,8 @@ class GGUF:
         unused = []
         for key, value in keys.items():
             names = [name for name in ATTRIBUTES.get(key, ()) if name in declared]
-            if names and not isinstance(value, list):
+            is_given = value or isinstance(value, bool)
+            if names and is_given and not isinstance(value, list):
                 setattr(config, names[0], value)
             elif read.get(key) not in declared and not _is_neutral(key, value):
                 unused.append(f"{self._architecture}.{key} = {value}")
@@ -200,8 +175,13 @@ class GGUF:
         used |= {f"{name}.weight" for name in used}
         sizes = {2 * len(frequencies) for frequencies in _rotary(network)}
         # Other networks have several kinds of frequencies.
-        if sizes == {2 * len(self._rope_factors())} and "rope_theta" in config.rope_parameters:
+        if (
+            sizes == {2 * len(self._values(ROPE_FACTORS))}
+            and "rope_theta" in config.rope_parameters
+        ):
             used.add(ROPE_FACTORS)
+        if "long_factor" in (getattr(config, "rope_parameters", None) or {}):
+            used |= set(LONG_FACTORS.values())
         unused = [name for name in self._names if name not in used]
         unused = [name for name in unused if not name.startswith(OTHER_SENSES)]
         if unused:
@@ -213,7 +193,7 @@ class GGUF:
 
     def finish(self, network: Any) -> None:
         """Divide the frequencies of rotary positions by the file's factors."""
-        if factors := self._rope_factors():
+        if factors := self._values(ROPE_FACTORS):
             for frequencies in _rotary(network):
                 frequencies.div_(torch.tensor(factors, device=frequencies.device))
 
@@ -288,6 +268,19 @@ class GGUF:
         prefix = f"{self._architecture}."
         return {key: value for key, value in self._keys.items() if prefix + key not in noting.taken}
 
+    def _complete_long_positions(self, config: Any, keys: dict[str, Any]) -> None:
+        """Put the factors for short and long texts into `config`, as of Phi 3 with 128K."""
+        factors = {key: self._values(name) for key, name in LONG_FACTORS.items()}
+        if all(factors.values()) and hasattr(config, "original_max_position_embeddings"):
+            length = self._keys["rope.scaling.original_context_length"]
+            config.original_max_position_embeddings = length
+            config.rope_parameters |= factors | {
+                "rope_type": "longrope",
+                "original_max_position_embeddings": length,
+                "attention_factor": keys.pop("rope.scaling.attn_factor", 1.0),
+            }
+            keys.pop("rope.scaling.type", None)
+
     def _complete_ends(self, config: Any) -> None:
         """Add the tokens that end a turn to the end tokens of `config`."""
         ends = [config.eos_token_id, *(self._token(key) for key in ENDS)]
@@ -303,9 +296,9 @@ class GGUF:
         field = self._file.get_field(key)
         return default if field is None else field.contents()
 
-    def _rope_factors(self) -> list[float]:
-        factors = [tensor.data for tensor in self._file.tensors if tensor.name == ROPE_FACTORS]
-        return list(factors[0].astype(float)) if factors else []
+    def _values(self, name: str) -> list[float]:
+        tensors = [tensor.data for tensor in self._file.tensors if tensor.name == name]
+        return [float(value) for value in tensors[0]] if tensors else []
 
     def _refuse_part(self, number: int, n_parts: int) -> None:
         """Raise BadInput for one of several parts."""
@@ -417,7 +410,10 @@ def _rotary(network: Any) -> list[torch.Tensor]:
 
 
 def _is_neutral(key: str, value: Any) -> bool:
-    return bool(HARMLESS.fullmatch(key)) or value in NEUTRAL.get(key, ())
+    """Return whether a value changes nothing in a network or tokenizer without a place for it."""
+    scale = (0, 1) if key.endswith("_scale") else (0,)
+    neutral = (1,) if NEUTRAL_AT_1.fullmatch(key) else scale
+    return bool(HARMLESS.fullmatch(key)) or value in neutral
 
 
 def _first(names: list[str]) -> str:
