@@ -126,47 +126,85 @@ def save_encoder(folder, kind, labels=(), **shape):
     return save(folder, kind, tokenizer, **shape)
 
 
-GGUF = {
-    "name": "tiny",
-    "context_length": 128,
-    "embedding_length": 32,
-    "block_count": 1,
-    "feed_forward_length": 64,
-    "head_count": 4,
-    "head_count_kv": 4,
-    "layer_norm_rms_eps": 1e-5,
-    "rope_dimension_count": 8,
-    "tokenizer_model": "gpt2",
-}
+# llama.cpp's kinds of values.
+KINDS = {bool: "bool", int: "uint32", float: "float32", str: "string", list: "array"}
 
 
-def save_gguf(path, pre="", merges=("t h", "h e")):
-    """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path.
+def save_gguf(
+    path,
+    pre="",
+    merges=("t h", "h e"),
+    *,
+    network=None,
+    keys=None,
+    tensors=None,
+    special=("<|end|>",),
+    pieces=None,
+    scores=None,
+):
+    """A random Llama of one layer, or `network`, as a GGUF file as llama.cpp writes it; the path.
 
-    `pre` names the rules of splitting texts before bytes are merged.
+    Its tokens are bytes, merges and `special`, or `pieces` of SentencePiece with their `scores`;
+    `pre` names the rules of splitting texts before bytes are merged. `keys` and `tensors` are
+    further entries; `{arch}` in a key is the architecture.
     """
     merged = [merge.replace(" ", "") for merge in merges]
-    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *merged, "<|end|>"]
-    writer = gguf.GGUFWriter(path, "llama")
-    for name, value in GGUF.items():
-        getattr(writer, f"add_{name}")(value)
+    pieces = pieces or [*sorted(pre_tokenizers.ByteLevel.alphabet()), *merged, *special]
+    network = network or random_network("Llama", len(pieces), num_hidden_layers=1)
+    config = network.config
+    name = config.model_type.removesuffix("_text")
+    writer = gguf.GGUFWriter(path, name)
+    writer.add_name("tiny")
+    writer.add_context_length(128)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(len(pieces))
+    writer.add_tokenizer_model("llama" if scores else "gpt2")
     if pre:
         writer.add_tokenizer_pre(pre)
     writer.add_token_list(pieces)
-    writer.add_token_types([gguf.TokenType.NORMAL] * (len(pieces) - 1) + [gguf.TokenType.CONTROL])
-    # transformers 5.0 reads no Llama file with a single merge, or without a first token.
-    writer.add_token_merges(list(merges))
+    writer.add_token_types(
+        [3 if piece in special else 1 for piece in pieces]  # control and normal tokens
+    )
+    if scores:
+        writer.add_token_scores(scores)
+    else:
+        # transformers 5.0 reads no Llama file with a single merge, or without a first token.
+        writer.add_token_merges(list(merges))
     writer.add_bos_token_id(len(pieces) - 1)
     writer.add_eos_token_id(len(pieces) - 1)
-    shape = {**SHAPE, "num_hidden_layers": 1, "vocab_size": len(pieces)}
-    torch.manual_seed(0)
-    network = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, 1)
-    for name, weight in network.state_dict().items():
-        writer.add_tensor(names.get_name(name, (".weight",)), weight.numpy())
+    for key, value in (keys or {}).items():
+        getattr(writer, f"add_{KINDS[type(value)]}")(key.format(arch=name), value)
+    architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[name]
+    names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
+    for place, weight in network.state_dict().items():
+        rows = weight.numpy()
+        if place == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if name == "llama" and ("q_proj" in place or "k_proj" in place):
+            # llama.cpp turns pairs of neighbours.
+            halves = rows.reshape(config.num_attention_heads, 2, -1, *rows.shape[1:])
+            rows = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
+        if name.startswith("gemma") and "norm" in place:
+            rows = rows + 1
+        writer.add_tensor(names.get_name(place, (".weight", ".bias")), rows)
+    for place, rows in (tensors or {}).items():
+        writer.add_tensor(place, np.array(rows, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def random_network(family, vocab_size, **shape):
+    """A random causal network of a family of transformers, for example Llama."""
+    torch.manual_seed(0)
+    network_class = getattr(transformers, f"{family}ForCausalLM")
+    shape = {**SHAPE, "num_key_value_heads": 4, "vocab_size": vocab_size, **shape}
+    config = network_class.config_class(**shape)
+    return network_class(config).eval()

@@ -252,6 +252,18 @@ def test_stop_strings_end_replies(tmp_path, greedy):
     assert len(expected[0]) < STEPS
 
 
+@pytest.mark.parametrize(("behind", "ends"), [("[MASK]", True), (" [MASK]\n", True), ("\n", False)])
+def test_a_chat_ends_at_the_token_that_its_template_writes_behind_a_reply(tmp_path, behind, ends):
+    coder = characters("[CLS] $A")
+    coder.chat_template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}" + behind + "{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    save(tmp_path, "LlamaForCausalLM", coder)
+    tokens = load(str(tmp_path)).network.generation_config.eos_token_id
+    assert tokens == [CODE["[SEP]"], *[CODE["[MASK]"]] * ends]
+
+
 def test_a_chat_ends_at_the_tokenizers_end_token_too(tmp_path, greedy):
     first = replies(greedy)[0]
     end = next(letter for letter in first[2:] if letter in LETTERS)

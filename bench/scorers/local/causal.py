@@ -24,7 +24,7 @@ from bench.scorers.base import (
 )
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, Pretrained
-from bench.scorers.local.generation import Generator, StopRule
+from bench.scorers.local.generation import Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import Spelled, option_logprobs, spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
@@ -64,7 +64,8 @@ class Causal(LocalModel):
         """Generate replies by these options; refuse them if the model cannot follow them."""
         tokenizer, self.generation = self.tokenizer, generation
         self.chat = ChatFormatter(self.id, tokenizer, generation)
-        self._generator = Generator(self._reader, tokenizer, self._configuration, generation)
+        ends = end_tokens(self._configuration, tokenizer, self.chat.end_of_turn())
+        self._generator = Generator(self._reader, tokenizer, self._configuration, ends, generation)
         if generation.top_p is not None and not self._generator.sampling:
             raise BadInput(
                 f"--top-p {generation.top_p}: {self.id} decodes greedily, without sampling; "
@@ -185,7 +186,11 @@ class Causal(LocalModel):
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
         replies = {}
         for key, reply in zip(unique, self._generator.generate(unique, rule), strict=True):
-            text = self._decode(reply.ids[reply.start :])
+            ids = reply.ids[reply.start :]
+            # Not every token that ends a turn is a special one.
+            ends = self.network.generation_config.eos_token_id
+            is_end = ids and ids[-1] in ends and ids[-1] in self.tokenizer.added_tokens_decoder
+            text = self._decode(ids[:-1] if is_end else ids)
             error = unfinished_thought(text, key[2], reply.cut, option)
             if reply.broken:
                 text, error = "", not_finite([math.nan], self.remedy)

@@ -31,6 +31,8 @@ MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 SWITCH = "enable_thinking"
 # We check that a chat template writes this question.
 PROBE = "Where is the book?"
+# We look for the token that it writes behind this reply.
+PROBE_REPLY = "On the table."
 # Time limit of a chat template; a usual one takes less than a millisecond.
 SECONDS = 5.0
 # A call that writes today's date, of transformers.
@@ -115,7 +117,21 @@ class ChatFormatter:
             result.append(ids)
         return result
 
+    def end_of_turn(self) -> int | None:
+        """Return the added token that the chat template writes behind a reply, if any."""
+        if not self.tokenizer.chat_template:
+            return None
+        try:
+            text = self._fill_template((PROBE, PROBE_REPLY))
+        except BadInput:
+            return None  # asking the model says so
+        _, reply, after = text.rpartition(PROBE_REPLY)
+        ids = self.tokenizer(after.lstrip(), add_special_tokens=False)["input_ids"]
+        added = {*self.tokenizer.added_tokens_decoder, *self.tokenizer.all_special_ids}
+        return ids[0] if reply and ids and ids[0] in added else None
+
     def _fill_template(self, prompt: Turns) -> str:
+        """Write the prompt's turns, and the beginning of a reply if the last turn is a user's."""
         conversation: list[dict[str, Any]] = []
         for message in messages(prompt, self._system):
             content = self._mark(message["content"])
@@ -131,7 +147,7 @@ class ChatFormatter:
                     conversation,
                     chat_template=template,
                     tokenize=False,
-                    add_generation_prompt=True,
+                    add_generation_prompt=conversation[-1]["role"] == "user",
                     **self._arguments,
                 )
         except Exception as error:  # templates of others can be wrong in any way

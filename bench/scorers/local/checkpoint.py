@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from gguf import GGUFReader
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BatchEncoding, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
@@ -40,10 +39,6 @@ LINES = (
     "The Nurse's CAFÉ isn't naïve; \u212be\u0301 \ufb01 ＡＢＣ１２３，：；（一）🙂",
     "def f(x_1): return {'a': x_1**2}  # 注释",
 )
-# Names in GGUF files for splitting digits one by one.
-SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
-# Names in GGUF files for splitting texts as GPT-2.
-AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
 # The remedy for numbers that are not finite, by dtype.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
@@ -142,13 +137,11 @@ def n_positions(network: Any) -> int | None:
 
 
 def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Load the tokenizer in a folder or a GGUF file, and return its description.
+    """Load the tokenizer in a folder, and return its description.
 
     Some classes of transformers ignore parts of tokenizer.json, for example the rules for splitting
     a text. We take the parts of this file, because the model was trained on its tokens.
     """
-    if "gguf_file" in options:
-        return gguf_tokenizer(path, options)
     declared = get_tokenizer_config(path)
     own_code = "auto_map" in declared
     # With these classes, tokenizer.json is complete, and a family's class with its special tokens
@@ -183,30 +176,6 @@ def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
         == reference.encode(line, add_special_tokens=False).ids
         for line in LINES
     )
-
-
-def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Load the tokenizer that transformers builds from a GGUF file, and return its description.
-
-    A GGUF file has llama.cpp's name for its rules of splitting a text before merging bytes. For an
-    unknown name, transformers splits like GPT-2.
-    """
-    tokenizer = AutoTokenizer.from_pretrained(path, **options)
-    file = Path(path) / options["gguf_file"]
-    field = GGUFReader(file).get_field("tokenizer.ggml.pre")
-    name = str(field.contents()) if field else "default"
-    backend = tokenizer.backend_tokenizer
-    if isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel):
-        if name in SINGLE_DIGITS:
-            digits = pre_tokenizers.Digits(individual_digits=True)
-            backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
-        elif name not in AS_GPT2:
-            raise BadInput(
-                f"{file}: splits texts as {name} (tokenizer.ggml.pre), which is not known here, so "
-                f"the tokens would be others than in training; give the model's folder with its "
-                f"tokenizer.json, or {SERVE}"
-            )
-    return tokenizer, f"of the GGUF file (texts are split as {name})"
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:

@@ -141,12 +141,15 @@ class Generator:
     """
 
     def __init__(
-        self, reader: LogprobReader, tokenizer: Any, config: Any, options: Generation
+        self,
+        reader: LogprobReader,
+        tokenizer: Any,
+        config: Any,
+        ends: list[int],
+        options: Generation,
     ) -> None:
         self.reader, self.network, self.where = reader, reader.network, reader.where
-        self.network.generation_config = GenerationConfig(
-            eos_token_id=_end_tokens(config, tokenizer)
-        )
+        self.network.generation_config = GenerationConfig(eos_token_id=ends)
         self.sampling, entries = _sampling(config, options), config.to_diff_dict()
         changed = {name: value for name, value in self.sampling.items() if value != SAMPLING[name]}
         # Without an entry, transformers may take the 50 likeliest tokens.
@@ -452,11 +455,12 @@ class TopP(TopPLogitsWarper):
         return scores.masked_fill(~kept, self.filter_value)
 
 
-def _end_tokens(config: Any, tokenizer: Any) -> list[int]:
+def end_tokens(config: Any, tokenizer: Any, end_of_turn: int | None) -> list[int]:
+    """Return the tokens that end a reply; `end_of_turn` is the chat template's."""
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     if tokenizer.chat_template:
-        # For some chat models, only the tokenizer names the token that ends a turn.
-        ends = [*ends, tokenizer.eos_token_id]
+        # For some chat models, only the tokenizer or the template names the token that ends a turn.
+        ends = [*ends, tokenizer.eos_token_id, end_of_turn]
     ends = [end for end in dict.fromkeys(ends) if end is not None]
     if not all(isinstance(end, int) for end in ends):
         raise BadInput(f"{CONFIG}: eos_token_id is {config.eos_token_id!r}, no number of a token")

@@ -22,6 +22,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
+from bench.scorers.local.gguf import GGUF, SERVE
 from bench.scorers.local.hub import Location, base_of
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
@@ -72,10 +73,14 @@ def load(
         weights["device_map"] = "auto"
     quantized = ""
     try:
+        gguf = GGUF(Path(path, options["gguf_file"])) if "gguf_file" in options else None
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer, tokenizer_name = tokenizer_of(
-            *((files.path, trust) if own_tokenizer else (path, options))
-        )
+        if gguf and not own_tokenizer:
+            tokenizer, tokenizer_name = gguf.tokenizer()
+        else:
+            tokenizer, tokenizer_name = tokenizer_of(
+                *((files.path, trust) if own_tokenizer else (path, options))
+            )
         if quantized := quantization(model, config):
             # Read packed weights on the device that uses them.
             weights.setdefault("device_map", {"": where.device})
@@ -85,6 +90,10 @@ def load(
         if kind != "causal":
             reason = f"model {model} is a {kind} model and writes no replies"
             generation.refuse(generation.changed(), reason)
+        if gguf:
+            gguf.complete(config)
+            gguf.check_tensors(config)
+            weights["config"] = config
         network, loading = AUTO_CLASSES[kind].from_pretrained(
             path, output_loading_info=True, **weights, **options
         )
@@ -93,6 +102,8 @@ def load(
             missing = ", ".join(sorted(loading["missing_keys"])[:3])
             problem = f"lacks the weights {missing} of a {kind} model, which would be random"
             raise BadInput(f"{model}: {problem}; give a complete checkpoint")
+        if gguf:
+            gguf.finish(network)
         if "device_map" not in weights:
             network.to(where.device)
         identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
@@ -112,7 +123,8 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way
-        raise BadInput(explain_load_error(model, error, quantized)) from error
+        remedy = f"; {SERVE}" if "gguf_file" in options else ""
+        raise BadInput(explain_load_error(model, error, quantized) + remedy) from error
 
 
 def _kind(model: str, config: Any) -> str:
