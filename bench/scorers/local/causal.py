@@ -64,6 +64,7 @@ class Causal(LocalModel):
         """Generate replies by these options; refuse them if the model cannot follow them."""
         tokenizer, self.generation = self.tokenizer, generation
         self.chat = ChatFormatter(self.id, tokenizer, generation)
+        self.require_embeddings(self.chat.encode([self.chat.example])[0])
         self._generator = Generator(self._reader, tokenizer, self._configuration, generation)
         if generation.top_p is not None and not self._generator.sampling:
             raise BadInput(
@@ -111,6 +112,7 @@ class Causal(LocalModel):
                     f"{self.id}: has no special token to put first; leave out --set bos=forced"
                 )
             encoded = [[first, *ids] for ids in encoded]
+        self.check_tokens(encoded)
         self.check_lengths([len(ids) for ids in encoded], "the text")
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
@@ -126,6 +128,8 @@ class Causal(LocalModel):
             spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
             for options in groups
         ]
+        for items in spelled:
+            self.check_tokens(item.tokens for item in items)
         # We do not need the prediction after the last token of an option.
         longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
@@ -172,6 +176,7 @@ class Causal(LocalModel):
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)
+        self.check_tokens(encoded)
         # If a model thinks although thinking is off, its thought is part of its reply.
         thought = self.generation.thinking_tokens or None
         rule = StopRule(self._decode, decoding.max_new_tokens, thought, decoding.until)

@@ -9,14 +9,16 @@ stay special.
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
+from bench.core.files import read_json
 from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.local.checkpoint import n_trailing_special_tokens
@@ -33,8 +35,33 @@ SWITCH = "enable_thinking"
 PROBE = "Where is the book?"
 # Time limit of a chat template; a usual one takes less than a millisecond.
 SECONDS = 5.0
-# A call that writes today's date, of transformers.
-DATE = re.compile(r"strftime_now\((['\"])(.*?)\1\)")
+# The function by which chat templates write today's date, and the codes in its argument.
+DATE = "strftime_now"
+CODES = [f"%{dash}{letter}" for dash in ("", "-") for letter in "aAbBcdeDFGHIjmMpSTuUVwWxXyYzZ"]
+# Files in which processors of images and sound have a chat template.
+PROCESSORS = ("chat_template.json", "processor_config.json")
+
+
+def chat_template_of(tokenizer: Any, path: str, options: Mapping[str, Any]) -> str | None:
+    """Return the chat template that asks a question; None for a base model.
+
+    A model can have several by name, for example one with tools. The template of a model that also
+    sees images can be its processor's.
+    """
+    templates = tokenizer.chat_template
+    files = [Path(path, name) for name in PROCESSORS if "gguf_file" not in options]
+    for file in files:
+        templates = templates or read_json(file).get("chat_template")
+    if isinstance(templates, list):
+        templates = {template["name"]: template["template"] for template in templates}
+    if isinstance(templates, Mapping):
+        if "default" not in templates:
+            raise BadInput(
+                f"{path}: its chat templates are named {', '.join(templates)}; name the one that "
+                "asks a question `default`"
+            )
+        templates = templates["default"]
+    return templates or None
 
 
 class ChatFormatter:
@@ -51,9 +78,10 @@ class ChatFormatter:
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
         self._thoughts, self._in_parts = "", False
+        self.example = ""  # a question in the chat template
         # The date when the run began, so that a run that continues later has the same prompts.
         self.date = date.today()
-        self._is_dated = bool(DATE.search(str(tokenizer.chat_template or "")))
+        self._is_dated = DATE in (tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
@@ -122,15 +150,12 @@ class ChatFormatter:
             parts = [{"type": "text", "text": content}]
             conversation.append({**message, "content": parts if self._in_parts else content})
         try:
-            template = DATE.sub(
-                lambda call: repr(self.date.strftime(call[2])), self.tokenizer.get_chat_template()
-            )
             # In Jinja's sandbox, so that a template can neither run code nor read files.
             with _time_limit(SECONDS):
                 text = self.tokenizer.apply_chat_template(
                     conversation,
-                    chat_template=template,
                     tokenize=False,
+                    chat_template=_at_date(self.tokenizer.chat_template, self.date),
                     add_generation_prompt=True,
                     **self._arguments,
                 )
@@ -147,7 +172,7 @@ class ChatFormatter:
 
     def _check_template(self) -> None:
         """Try the chat template with the options, and refuse options without effect."""
-        known = set(re.findall(r"\w+", str(self.tokenizer.chat_template)))
+        known = set(re.findall(r"\w+", self.tokenizer.chat_template))
         for name in self._arguments.keys() - known:
             takes = f"the chat template of {self.model} takes no such argument"
             raise BadInput(f"--template {name}: {takes}; leave it out")
@@ -167,6 +192,7 @@ class ChatFormatter:
             return  # asking the model says so
         if PROBE not in text:
             raise BadInput(f"{self.model}: its chat template leaves out the question; correct it")
+        self.example = text
         if self._mark(self._system).strip() not in text:
             self._refuse_system("leaves out the system message")
         opening = opened_tag(text)
@@ -183,6 +209,14 @@ class ChatFormatter:
 
     def _refuse_system(self, problem: str) -> None:
         raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
+
+
+def _at_date(template: str, today: date) -> str:
+    """Let a chat template write `today` instead of the present date."""
+    if DATE not in template:
+        return template
+    written = "".join(f"|replace({code!r}, {today.strftime(code)!r})" for code in CODES)
+    return f"{{% macro {DATE}(format) %}}{{{{ format{written} }}}}{{% endmacro %}}\n{template}"
 
 
 @contextmanager
