@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -113,23 +114,24 @@ def _adapt(model: str, network: Any, files: Location) -> None:
     """
     import peft
 
-    adapter = f"{model}: the adapter"
     try:
         config = peft.PeftConfig.from_pretrained(files.path)
-        adapter += f" ({config.peft_type.value})"
-        if config.is_prompt_learning:
-            raise BadInput(
-                f"{adapter} puts learned tokens before each text, which is not supported; "
-                "give an adapter of weights, such as LoRA"
-            )
+    except Exception as error:
+        problem = f"its adapter_config.json cannot be read by peft {version('peft')} ({error})"
+        raise BadInput(f"{model}: {problem}; update peft") from error
+    adapter = f"{model}: the adapter ({config.peft_type.value})"
+    if config.is_prompt_learning or getattr(config, "alora_invocation_tokens", None):
+        raise BadInput(
+            f"{adapter} works by tokens before or in each text, which only peft's PeftModel "
+            "follows; give an adapter of weights, such as LoRA"
+        )
+    try:
         config.base_model_name_or_path = None  # peft would warn of another name
         adapted = peft.get_peft_model(network, config)
         loading = adapted.load_adapter(files.path, "default", torch_device=str(network.device))
         ids = trial_ids(network, 9)[None].to(network.device)
         with torch.inference_mode():
             expected, logits = (part(input_ids=ids).logits for part in (adapted, network))
-    except BadInput:
-        raise
     except Exception as error:
         raise BadInput(f"{adapter} does not fit its base model ({error})") from error
     names = ("missing_keys", "unexpected_keys")
