@@ -23,7 +23,7 @@ from bench.scorers.base import (
     option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
-from bench.scorers.local.checkpoint import LocalModel, Pretrained
+from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import Spelled, option_logprobs, spell
@@ -53,10 +53,16 @@ class Causal(LocalModel):
         self._openings = [name for name in names if name and opened_tag(name) == name]
         self._reader = LogprobReader(network, self.where, tokenizer.pad_token_id or 0)
         if self._reader.sees_ahead():
+            if network.config.get_text_config() is network.config:
+                remedy = (
+                    "if it was trained to fill in masked words, name the architecture for that in "
+                    "its config.json (BertForMaskedLM, for example)"
+                )
+            else:
+                remedy = f"it is a model for images that reads a question as a whole; {SERVE}"
             raise BadInput(
                 f"{self.id}: is no causal language model, because each of its predictions depends "
-                "on the words behind it; if it was trained to fill in masked words, name the "
-                "architecture for that in its config.json (BertForMaskedLM, for example)"
+                f"on the words behind it; {remedy}"
             )
         self._follow(generation)
 

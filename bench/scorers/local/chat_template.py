@@ -18,10 +18,10 @@ from typing import Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.core.files import read_json
 from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.local.checkpoint import n_trailing_special_tokens
+from bench.scorers.local.hub import read_settings
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
@@ -49,9 +49,9 @@ def chat_template_of(tokenizer: Any, path: str, options: Mapping[str, Any]) -> s
     sees images can be its processor's.
     """
     templates = tokenizer.chat_template
-    files = [Path(path, name) for name in PROCESSORS if "gguf_file" not in options]
-    for file in files:
-        templates = templates or read_json(file).get("chat_template")
+    for file in [Path(path, name) for name in PROCESSORS if "gguf_file" not in options]:
+        if not templates and file.is_file():
+            templates = read_settings(file).get("chat_template")
     if isinstance(templates, list):
         templates = {template["name"]: template["template"] for template in templates}
     if isinstance(templates, Mapping):

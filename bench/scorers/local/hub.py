@@ -153,7 +153,7 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
         )
     if given:
         return locate(given, complete=True)
-    config = _read_json(folder / ADAPTER_CONFIG)
+    config = read_settings(folder / ADAPTER_CONFIG)
     name = str(config.get("base_model_name_or_path") or "")
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
@@ -184,7 +184,7 @@ def stored_tensors(files: Location) -> Iterator[tuple[str, str, str]]:
 def _shards(folder: Path) -> list[str]:
     """Return the names of the files into which weights are split."""
     index = folder / WEIGHTS_INDEX
-    weight_map = _read_json(index).get("weight_map", {}) if index.is_file() else {}
+    weight_map = read_settings(index).get("weight_map", {}) if index.is_file() else {}
     return sorted(set(weight_map.values()))
 
 
@@ -220,7 +220,7 @@ def _check(model: str, files: Location) -> None:
             _refuse_other_weights(model, [*names, *nested], f"give the file itself: {folder}/FILE")
     if "generation_config.json" in names:
         # transformers would ignore a damaged file, and decode otherwise.
-        _read_json(folder / "generation_config.json")
+        read_settings(folder / "generation_config.json")
 
 
 def _snapshot(model: str, name: str, revision: str | None) -> Path:
@@ -242,7 +242,8 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
     return folder
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a JSON object; a damaged one is refused, which others would ignore."""
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
