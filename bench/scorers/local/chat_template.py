@@ -38,6 +38,13 @@ SECONDS = 5.0
 # The function by which chat templates write today's date, and the codes in its argument.
 DATE = "strftime_now"
 CODES = [f"%{dash}{letter}" for dash in ("", "-") for letter in "aAbBcdeDFGHIjmMpSTuUVwWxXyYzZ"]
+# The same function for another date; the template gets what each code means as `date_codes`.
+DATE_MACRO = (
+    "{% macro strftime_now(format) %}{% set written = namespace(text=format) %}"
+    "{% for code, value in date_codes.items() %}"
+    "{% set written.text = written.text | replace(code, value) %}"
+    "{% endfor %}{{ written.text }}{% endmacro %}\n"
+)
 # Files in which processors of images and sound have a chat template.
 PROCESSORS = ("chat_template.json", "processor_config.json")
 
@@ -149,15 +156,19 @@ class ChatFormatter:
             content = self._mark(message["content"])
             parts = [{"type": "text", "text": content}]
             conversation.append({**message, "content": parts if self._in_parts else content})
+        date_options: dict[str, Any] = {}
+        if self._is_dated:
+            date_options["chat_template"] = DATE_MACRO + self.tokenizer.chat_template
+            date_options["date_codes"] = {code: self.date.strftime(code) for code in CODES}
         try:
             # In Jinja's sandbox, so that a template can neither run code nor read files.
             with _time_limit(SECONDS):
                 text = self.tokenizer.apply_chat_template(
                     conversation,
                     tokenize=False,
-                    chat_template=_at_date(self.tokenizer.chat_template, self.date),
                     add_generation_prompt=True,
                     **self._arguments,
+                    **date_options,
                 )
         except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
@@ -209,14 +220,6 @@ class ChatFormatter:
 
     def _refuse_system(self, problem: str) -> None:
         raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
-
-
-def _at_date(template: str, today: date) -> str:
-    """Let a chat template write `today` instead of the present date."""
-    if DATE not in template:
-        return template
-    written = "".join(f"|replace({code!r}, {today.strftime(code)!r})" for code in CODES)
-    return f"{{% macro {DATE}(format) %}}{{{{ format{written} }}}}{{% endmacro %}}\n{template}"
 
 
 @contextmanager

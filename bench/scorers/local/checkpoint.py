@@ -4,6 +4,7 @@ import copy
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -81,6 +82,10 @@ class LocalModel(Model):
         self.remedy = REMEDIES.get(
             self.where.dtype, "its weights may be damaged; compare the files with the released ones"
         )
+        self._n_embeddings = math.inf
+        with suppress(NotImplementedError):  # a model's own code need not name its embeddings
+            table = self.network.get_input_embeddings()
+            self._n_embeddings = getattr(table, "num_embeddings", math.inf)
         self.require_embeddings(self.tokenizer("a")["input_ids"])
 
     def describe(self) -> dict[str, Any]:
@@ -121,11 +126,10 @@ class LocalModel(Model):
 
     def _without_embedding(self, ids: Collection[int]) -> str:
         token = max(ids, default=0)
-        n = getattr(self.network.get_input_embeddings(), "num_embeddings", math.inf)
-        if token < n:
+        if token < self._n_embeddings:
             return ""
-        name = self.tokenizer.decode([token])
-        return f"the token {name!r} (number {token}) is not among the {n} that the network reads"
+        named = f"the token {self.tokenizer.decode([token])!r} (number {token})"
+        return f"{named} is not among the {self._n_embeddings} that the network reads"
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
         """Use batches of one text from now on, if a batch of `texts` gives other numbers."""
@@ -185,8 +189,9 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     except Exception as error:
         if not file.is_file() and (missing := _missing_packages(Path(path))):
             raise BadInput(
-                f"{path}: its tokenizer is a SentencePiece model without tokenizer.json, which "
-                f"needs packages that are not installed; `pip install {' '.join(missing)}`"
+                f"{path}: its tokenizer is a SentencePiece model without tokenizer.json, for "
+                f"which {' and '.join(missing)} must be installed (`pip install "
+                f"{' '.join(missing)}`); a checkpoint with tokenizer.json needs no package"
             ) from error
         raise
     kind = type(tokenizer).__name__
