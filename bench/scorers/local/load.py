@@ -83,7 +83,7 @@ def load(
         network, loading = auto_class.from_pretrained(
             path, output_loading_info=True, **weights, **options
         )
-        check_weights(model, network, loading, kind, config, quantized)
+        check_weights(model, network, loading, config, kind, quantized)
         if "device_map" not in weights:
             network.to(where.device)
         identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from transformers.models.auto import modeling_auto as auto
 
 from bench.core.errors import BadInput
+from bench.scorers.local.checkpoint import SERVE
 
 # Weights without a place in a network that change no number. transformers knows more of them, by
 # the class of the network.
@@ -24,12 +25,19 @@ HARMLESS = re.compile(
 # Heads of BERT and its relatives that predict no words.
 OTHER_HEADS = re.compile(r"(^|\.)(pooler|seq_relationship)\.")
 # Scales of activations and of the cache, which are not quantized here.
-SCALES = re.compile(r"[._]?(input|output|[kqv])(_proj)?[._](scale|zero_point|global_scale)$")
+SCALES = re.compile(r"(^|[._])(input|output|[kqv])_(scale|zero_point|global_scale)$")
+# The number of a layer.
 LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
 def check_weights(
-    model: str, network: Any, loading: Mapping[str, Any], kind: str, config: Any, quantized: str
+    model: str,
+    network: Any,
+    loading: Mapping[str, Any],
+    config: Any,
+    kind: str,
+    quantized: str = "",
+    random_head: bool = False,
 ) -> None:
     """Refuse a network with a random weight, and a checkpoint with a weight that is not used.
 
@@ -37,25 +45,32 @@ def check_weights(
         model: its name, for messages.
         network: the network.
         loading: the names of missing and unexpected weights, by transformers.
-        kind: the kind of the model.
         config: the configuration of the checkpoint.
+        kind: the kind of the model.
         quantized: how the weights are quantized, or "".
+        random_head: whether the head may be random, to be trained; not every checkpoint has a
+            pooler, which then may be random too.
     """
-    if missing := sorted(loading["missing_keys"]):
+    missing = sorted(loading["missing_keys"])
+    if random_head:
+        body = f"{network.base_model_prefix}."
+        missing = [name for name in missing if name.startswith(body) and "pooler" not in name]
+    if missing:
         # transformers would use random numbers.
         problem = f"lacks the weights {', '.join(missing[:3])} of a {kind} model"
         raise BadInput(f"{model}: {problem}, which would be random; give a complete checkpoint")
-    unused = [name for name in sorted(loading["unexpected_keys"]) if not HARMLESS.search(name)]
+    unused = [name for name in loading["unexpected_keys"] if not HARMLESS.search(name)]
     if quantized:
         unused = [name for name in unused if not SCALES.search(name)]
     if kind in ("causal", "masked"):
         unused = [name for name in unused if not OTHER_HEADS.search(name)]
-    if unused := sorted(set(unused) - _of_other_parts(unused, network, config)):
+    if unused:
+        unused = sorted(set(unused) - _of_other_parts(unused, network, config))
+    if unused:
         raise BadInput(
             f"{model}: has the weights {', '.join(unused[:3])}, for which {type(network).__name__} "
             "has no place with this config.json, so its numbers would be others than in training; "
-            "correct config.json, or serve the model, with vLLM for example, and give "
-            "openai:NAME@URL"
+            f"correct config.json, or {SERVE}"
         )
 
 
