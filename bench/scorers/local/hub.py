@@ -206,7 +206,7 @@ def _check(model: str, files: Location) -> None:
             f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
         )
     if ADAPTER_CONFIG in names:
-        if ADAPTER_WEIGHTS not in names:
+        if not any(name.endswith(".safetensors") for name in names):
             _refuse_pickles(model, names)
     elif WEIGHTS not in names:
         shards = _shards(folder)
