@@ -127,7 +127,7 @@ LATENTS = {"d_model": 32, "d_latents": 32, "num_latents": 8, "max_position_embed
 LATENTS |= {"num_self_attention_heads": 4, "num_cross_attention_heads": 4}
 LATENTS |= {"num_self_attends_per_block": 1}
 HASHES = {"attention_head_size": 8, "attn_layers": ["local", "lsh"], "axial_pos_embds": False}
-HASHES |= {"feed_forward_size": 64, "is_decoder": False, "max_position_embeddings": 512}
+HASHES |= {"feed_forward_size": 64, "max_position_embeddings": 512, "hash_seed": 1}
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,12 @@ def test_a_masked_model_of_any_form_has_the_numbers_of_transformers(tmp_path, ki
         ids = [CODE["[CLS]"], *codes(text), CODE["[SEP]"]]
         expected = reference(scorer.network, ids, range(1, len(ids) - 1), CODE["[MASK]"])
         np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_a_model_with_other_numbers_each_time_is_refused(tmp_path, refusal):
+    shape = HASHES | {"hash_seed": None, "hidden_dropout_prob": 0.0}
+    save(tmp_path, "ReformerForMaskedLM", characters(BERT), **shape)
+    assert "other numbers each time" in refusal(load, str(tmp_path))
 
 
 def test_a_causal_model_with_the_class_of_masked_ones_is_causal(tmp_path):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,14 +133,24 @@ class LocalModel(Model):
         return f"{named} is not among the {self._n_embeddings} that the network reads"
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Use batches of one text from now on, if a batch of `texts` gives other numbers."""
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
+
+        A model that gives one text other numbers each time is refused.
+        """
         tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
+        close = partial(np.allclose, rtol=tolerance, atol=tolerance, equal_nan=True)
+        is_random = False
         try:
-            together = np.concatenate([np.ravel(row) for row in ask(texts)])
-            alone = np.concatenate([np.ravel(ask([text])[0]) for text in texts])
-            agree = np.allclose(together, alone, rtol=tolerance, atol=tolerance, equal_nan=True)
+            alone, again = ([np.ravel(ask([text])[0]) for text in texts] for _ in range(2))
+            is_random = not all(map(close, alone, again))
+            agree = all(map(close, map(np.ravel, ask(texts)), alone))
         except Exception:  # a model's own code can raise anything
             agree = False
+        if is_random:
+            raise BadInput(
+                f"{self.id}: gives one text other numbers each time; set its source of chance, "
+                "such as hash_seed of Reformer, in its config.json"
+            )
         if not agree:
             self.where = replace(self.where, batch_tokens=1)
             self.batches = "one text at a time, because its numbers differ in a batch"
