@@ -177,7 +177,8 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
     """Load a model to train; `seed` initializes a fresh head, a classifier keeps its own."""
     import transformers
 
-    from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
+    from bench.scorers.local.checkpoint import explain_load_error, quantization, tokenizer_of
+    from bench.scorers.local.weights import check_weights
 
     files = hub.locate(model, complete=True)
     path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
@@ -189,6 +190,7 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
     transformers.set_seed(seed)
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
+        quantization(model, files, config)  # refuses packed numbers
         tokenizer, _ = tokenizer_of(path, options)
         architectures = config.architectures or []
         fresh = new_head or not any(
@@ -200,21 +202,11 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
         network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
             path, dtype="float32", output_loading_info=True, use_safetensors=True, **options
         )
+        check_weights(model, network, loading, config, "classifier", random_head=fresh)
     except BadInput:
         raise
     except Exception as error:  # files of others can be wrong in any way
         raise BadInput(explain_load_error(model, error)) from error
-    # A fresh head is random, and its pooler may be: not every checkpoint has one.
-    body = f"{network.base_model_prefix}."
-    lacking = [
-        name
-        for name in sorted(loading["missing_keys"])
-        if not fresh or (name.startswith(body) and "pooler" not in name)
-    ]
-    if lacking:
-        raise BadInput(
-            f"{model}: lacks the weights {', '.join(lacking[:3])}, which would be random"
-        )
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token_id is None:
             raise BadInput(f"{model}: its tokenizer has no token to pad a batch with (pad_token)")

@@ -147,7 +147,8 @@ def test_pins_have_hashes_and_fit_pyproject():
 
 
 def test_every_package_that_is_imported_is_declared():
-    declared = distributions((*PROJECT["dependencies"], *EXTRAS["cluster"], *EXTRAS["words"]))
+    extras = [*EXTRAS["cluster"], *EXTRAS["words"], *EXTRAS["adapters"]]
+    declared = distributions((*PROJECT["dependencies"], *extras))
     imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
     packages = packages_distributions()
     missing = {

@@ -23,7 +23,7 @@ from bench.scorers.base import (
     option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
-from bench.scorers.local.checkpoint import LocalModel, Pretrained
+from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import Spelled, option_logprobs, spell
@@ -53,10 +53,16 @@ class Causal(LocalModel):
         self._openings = [name for name in names if name and opened_tag(name) == name]
         self._reader = LogprobReader(network, self.where, tokenizer.pad_token_id or 0)
         if self._reader.sees_ahead():
+            if network.config.get_text_config() is network.config:
+                remedy = (
+                    "if it was trained to fill in masked words, name the architecture for that in "
+                    "its config.json (BertForMaskedLM, for example)"
+                )
+            else:
+                remedy = f"it is a model for images that reads a question as a whole; {SERVE}"
             raise BadInput(
                 f"{self.id}: is no causal language model, because each of its predictions depends "
-                "on the words behind it; if it was trained to fill in masked words, name the "
-                "architecture for that in its config.json (BertForMaskedLM, for example)"
+                f"on the words behind it; {remedy}"
             )
         self._follow(generation)
 
@@ -64,6 +70,7 @@ class Causal(LocalModel):
         """Generate replies by these options; refuse them if the model cannot follow them."""
         tokenizer, self.generation = self.tokenizer, generation
         self.chat = ChatFormatter(self.id, tokenizer, generation)
+        self.require_embeddings(self.chat.encode([self.chat.example])[0])
         ends = end_tokens(self._configuration, tokenizer, self.chat.end_of_turn())
         self._generator = Generator(self._reader, tokenizer, self._configuration, ends, generation)
         if generation.top_p is not None and not self._generator.sampling:
@@ -112,6 +119,7 @@ class Causal(LocalModel):
                     f"{self.id}: has no special token to put first; leave out --set bos=forced"
                 )
             encoded = [[first, *ids] for ids in encoded]
+        self.check_tokens(encoded)
         self.check_lengths([len(ids) for ids in encoded], "the text")
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
@@ -127,6 +135,8 @@ class Causal(LocalModel):
             spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
             for options in groups
         ]
+        for items in spelled:
+            self.check_tokens(item.tokens for item in items)
         # We do not need the prediction after the last token of an option.
         longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
@@ -173,6 +183,7 @@ class Causal(LocalModel):
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)
+        self.check_tokens(encoded)
         # If a model thinks although thinking is off, its thought is part of its reply.
         thought = self.generation.thinking_tokens or None
         rule = StopRule(self._decode, decoding.max_new_tokens, thought, decoding.until)

@@ -9,9 +9,10 @@ stay special.
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,7 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.local.checkpoint import n_trailing_special_tokens
+from bench.scorers.local.hub import read_settings
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
@@ -35,8 +37,40 @@ PROBE = "Where is the book?"
 PROBE_REPLY = "On the table."
 # Time limit of a chat template; a usual one takes less than a millisecond.
 SECONDS = 5.0
-# A call that writes today's date, of transformers.
-DATE = re.compile(r"strftime_now\((['\"])(.*?)\1\)")
+# The function by which chat templates write today's date, and the codes in its argument.
+DATE = "strftime_now"
+CODES = [f"%{dash}{letter}" for dash in ("", "-") for letter in "aAbBcdeDFGHIjmMpSTuUVwWxXyYzZ"]
+# The same function for another date; the template gets what each code means as `date_codes`.
+DATE_MACRO = (
+    "{% macro strftime_now(format) %}{% set written = namespace(text=format) %}"
+    "{% for code, value in date_codes.items() %}"
+    "{% set written.text = written.text | replace(code, value) %}"
+    "{% endfor %}{{ written.text }}{% endmacro %}\n"
+)
+# Files in which processors of images and sound have a chat template.
+PROCESSORS = ("chat_template.json", "processor_config.json")
+
+
+def chat_template_of(tokenizer: Any, path: str, options: Mapping[str, Any]) -> str | None:
+    """Return the chat template that asks a question; None for a base model.
+
+    A model can have several by name, for example one with tools. The template of a model that also
+    sees images can be its processor's.
+    """
+    templates = tokenizer.chat_template
+    for file in [Path(path, name) for name in PROCESSORS if "gguf_file" not in options]:
+        if not templates and file.is_file():
+            templates = read_settings(file).get("chat_template")
+    if isinstance(templates, list):
+        templates = {template["name"]: template["template"] for template in templates}
+    if isinstance(templates, Mapping):
+        if "default" not in templates:
+            raise BadInput(
+                f"{path}: its chat templates are named {', '.join(templates)}; name the one that "
+                "asks a question `default`"
+            )
+        templates = templates["default"]
+    return templates or None
 
 
 class ChatFormatter:
@@ -53,9 +87,10 @@ class ChatFormatter:
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
         self._thoughts, self._in_parts = "", False
+        self.example = ""  # a question in the chat template
         # The date when the run began, so that a run that continues later has the same prompts.
         self.date = date.today()
-        self._is_dated = bool(DATE.search(str(tokenizer.chat_template or "")))
+        self._is_dated = DATE in (tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
@@ -137,18 +172,19 @@ class ChatFormatter:
             content = self._mark(message["content"])
             parts = [{"type": "text", "text": content}]
             conversation.append({**message, "content": parts if self._in_parts else content})
+        date_options: dict[str, Any] = {}
+        if self._is_dated:
+            date_options["chat_template"] = DATE_MACRO + self.tokenizer.chat_template
+            date_options["date_codes"] = {code: self.date.strftime(code) for code in CODES}
         try:
-            template = DATE.sub(
-                lambda call: repr(self.date.strftime(call[2])), self.tokenizer.get_chat_template()
-            )
             # In Jinja's sandbox, so that a template can neither run code nor read files.
             with _time_limit(SECONDS):
                 text = self.tokenizer.apply_chat_template(
                     conversation,
-                    chat_template=template,
                     tokenize=False,
                     add_generation_prompt=conversation[-1]["role"] == "user",
                     **self._arguments,
+                    **date_options,
                 )
         except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
@@ -163,7 +199,7 @@ class ChatFormatter:
 
     def _check_template(self) -> None:
         """Try the chat template with the options, and refuse options without effect."""
-        known = set(re.findall(r"\w+", str(self.tokenizer.chat_template)))
+        known = set(re.findall(r"\w+", self.tokenizer.chat_template))
         for name in self._arguments.keys() - known:
             takes = f"the chat template of {self.model} takes no such argument"
             raise BadInput(f"--template {name}: {takes}; leave it out")
@@ -183,6 +219,7 @@ class ChatFormatter:
             return  # asking the model says so
         if PROBE not in text:
             raise BadInput(f"{self.model}: its chat template leaves out the question; correct it")
+        self.example = text
         if self._mark(self._system).strip() not in text:
             self._refuse_system("leaves out the system message")
         opening = opened_tag(text)

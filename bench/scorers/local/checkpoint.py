@@ -3,9 +3,11 @@
 import copy
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
+from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +17,14 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BatchEncoding, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
+from transformers.utils import is_protobuf_available, is_sentencepiece_available
 from transformers.utils import logging as transformers_logging
 
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement, batches
+from bench.scorers.local.hub import Location, stored_tensors
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -30,6 +34,10 @@ for backend in ("bitsandbytes", "torchao"):
 
 # The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
+# Classes of tokenizers that put a token before a text by default, which transformers 5 forgets.
+WITH_FIRST_TOKEN = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer")
+# Types of numbers of weights that are not quantized.
+FLOATS = ("F64", "F32", "F16", "BF16")
 # Examples on which tokenizers differ: digits, blanks, line breaks, punctuation, case and forms of
 # letters.
 LINES = (
@@ -70,6 +78,11 @@ class LocalModel(Model):
         self.remedy = REMEDIES.get(
             self.where.dtype, "its weights may be damaged; compare the files with the released ones"
         )
+        self._n_embeddings = math.inf
+        with suppress(NotImplementedError):  # a model's own code need not name its embeddings
+            table = self.network.get_input_embeddings()
+            self._n_embeddings = getattr(table, "num_embeddings", math.inf)
+        self.require_embeddings(self.tokenizer("a")["input_ids"])
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -98,15 +111,41 @@ class LocalModel(Model):
             ],
         )
 
+    def require_embeddings(self, ids: Sequence[int]) -> None:
+        """Refuse the model if it cannot read these tokens, which it needs for every request."""
+        if problem := self._without_embedding(ids):
+            raise BadInput(f"{self.id}: {problem}; give the tokenizer that it was trained with")
+
+    def check_tokens(self, encoded: Iterable[Collection[int]]) -> None:
+        """Raise Unanswerable for texts with a token that the network cannot read."""
+        Unanswerable.check(self.id, list(map(self._without_embedding, encoded)))
+
+    def _without_embedding(self, ids: Collection[int]) -> str:
+        token = max(ids, default=0)
+        if token < self._n_embeddings:
+            return ""
+        named = f"the token {self.tokenizer.decode([token])!r} (number {token})"
+        return f"{named} is not among the {self._n_embeddings} that the network reads"
+
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Use batches of one text from now on, if a batch of `texts` gives other numbers."""
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
+
+        A model that gives one text other numbers each time is refused.
+        """
         tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
+        close = partial(np.allclose, rtol=tolerance, atol=tolerance, equal_nan=True)
+        is_random = False
         try:
-            together = np.concatenate([np.ravel(row) for row in ask(texts)])
-            alone = np.concatenate([np.ravel(ask([text])[0]) for text in texts])
-            agree = np.allclose(together, alone, rtol=tolerance, atol=tolerance, equal_nan=True)
+            alone, again = ([np.ravel(ask([text])[0]) for text in texts] for _ in range(2))
+            is_random = not all(map(close, alone, again))
+            agree = all(map(close, map(np.ravel, ask(texts)), alone))
         except Exception:  # a model's own code can raise anything
             agree = False
+        if is_random:
+            raise BadInput(
+                f"{self.id}: gives one text other numbers each time; set its source of chance, "
+                "such as hash_seed of Reformer, in its config.json"
+            )
         if not agree:
             self.where = replace(self.where, batch_tokens=1)
             self.batches = "one text at a time, because its numbers differ in a batch"
@@ -148,18 +187,30 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     # is not necessary.
     complete = declared.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
     factory = PreTrainedTokenizerFast if complete and not own_code else AutoTokenizer
-    tokenizer = factory.from_pretrained(path, **options)
-    kind, file = type(tokenizer).__name__, Path(path) / "tokenizer.json"
+    file = Path(path) / "tokenizer.json"
+    try:
+        tokenizer = factory.from_pretrained(path, **options)
+    except Exception as error:
+        if not file.is_file() and (missing := _missing_packages(Path(path))):
+            raise BadInput(
+                f"{path}: its tokenizer is a SentencePiece model without tokenizer.json, for "
+                f"which {' and '.join(missing)} must be installed (`pip install "
+                f"{' '.join(missing)}`); a checkpoint with tokenizer.json needs no package"
+            ) from error
+        raise
+    kind = type(tokenizer).__name__
     if own_code and options.get("trust_remote_code"):
         return tokenizer, f"{kind}, code that comes with the model"
     if not file.is_file():
+        if kind in WITH_FIRST_TOKEN and "add_bos_token" not in declared:
+            tokenizer.add_bos_token = True
         return tokenizer, f"{kind} (the model has no tokenizer.json)"
     reference = Tokenizer.from_file(str(file))
     reference.no_truncation()
     reference.no_padding()
     differs = not _agree(tokenizer, reference)
     if backend := getattr(tokenizer, "backend_tokenizer", None):
-        for part in ("normalizer", "pre_tokenizer", "model", "decoder"):
+        for part in ("normalizer", "pre_tokenizer", "model", "decoder", "post_processor"):
             setattr(backend, part, getattr(reference, part))
     if not _agree(tokenizer, reference):
         raise BadInput(
@@ -169,12 +220,24 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     return tokenizer, "tokenizer.json" + f", from which the class {kind} differs" * differs
 
 
+def _missing_packages(folder: Path) -> list[str]:
+    """Return the packages for a SentencePiece model in `folder` that are not installed."""
+    files = [file for pattern in ("*.model", "*.spm") for file in folder.glob(pattern)]
+    # Other files of this name, for example of Llama 3, are text.
+    if not any(file.read_bytes()[:1] == b"\n" for file in files):
+        return []
+    installed = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
+    return [name for name, is_there in installed.items() if not is_there]
+
+
 def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
-    """Return whether both make the same tokens of `LINES`."""
+    """Return whether both make the same tokens of `LINES`, and put the same ones around them."""
+    texts = [(line, None) for line in LINES] + list(pairwise(LINES))
     return all(
-        tokenizer(line, add_special_tokens=False)["input_ids"]
-        == reference.encode(line, add_special_tokens=False).ids
-        for line in LINES
+        tokenizer(first, second, add_special_tokens=special)["input_ids"]
+        == reference.encode(first, second, add_special_tokens=special).ids
+        for first, second in texts
+        for special in (False, True)
     )
 
 
@@ -202,27 +265,35 @@ def _special_tokens_mask(tokenizer: Any) -> list[int]:
     return mask
 
 
-def quantization(model: str, config: Any) -> str:
+def quantization(model: str, files: Location, config: Any) -> str:
     """Return the quantization of a checkpoint's weights, for example `gptq, 4 bits`, or ""."""
     configs = (config, config.get_text_config())
-    values = next(filter(None, (getattr(c, "quantization_config", None) for c in configs)), None)
-    if not values:
+    named = (getattr(c, "quantization_config", None) for c in configs)
+    values: Mapping[str, Any] = next(filter(None, named), {})
+    loaded = next((n for n in (4, 8) if values.get(f"load_in_{n}bit")), None)
+    method = str(values.get("quant_method", "bitsandbytes" if loaded else ""))
+    if not method:
+        for name, dtype, form in stored_tensors(files):
+            if dtype not in FLOATS and name.endswith("weight"):
+                what = "is an export for MLX, whose" if form == "mlx" else "its"
+                raise BadInput(
+                    f"{model}: {what} weights are quantized ({name} is stored as {dtype}), and "
+                    "config.json names no method by which transformers could read them; give the "
+                    f"model that it was made from, or {SERVE}"
+                )
         return ""
-    method = str(values.get("quant_method", "bitsandbytes"))
     if not AutoHfQuantizer.supports_quant_method(values):
         raise BadInput(
             f"{model}: is quantized by {method}, which transformers cannot read; {SERVE}"
         )
-    loaded = next((n for n in (4, 8) if values.get(f"load_in_{n}bit")), None)
     bits = values.get("bits", loaded)
     return f"{method}, {bits} bits" if bits else method
 
 
-def explain_load_error(model: str, error: Exception, quantized: str = "") -> str:
-    """Return the message for a model that could not be loaded; `quantized` by `quantization`."""
+def explain_load_error(
+    model: str, error: Exception, problem: str = "cannot be loaded as a model", remedy: str = ""
+) -> str:
+    """Return the message for a model that could not be loaded."""
     first = (str(error).strip().splitlines() or [""])[0][:200]
-    first = f"{type(error).__name__}: {first}"
-    if quantized:
-        problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
-        return f"{model}: {problem}; install what is missing, or {SERVE}"
-    return f"{model}: cannot be loaded as a model ({first})"
+    message = f"{model}: {problem} ({type(error).__name__}: {first})"
+    return f"{message}; {remedy}" if remedy else message

@@ -13,13 +13,22 @@ import torch
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Options, each, option_matrix
-from bench.scorers.local.checkpoint import LocalModel, Pretrained, n_trailing_special_tokens
+from bench.scorers.local.checkpoint import (
+    LocalModel,
+    Pretrained,
+    n_positions,
+    n_trailing_special_tokens,
+)
 from bench.scorers.local.device import batches
-from bench.scorers.local.logprobs import padded
+from bench.scorers.local.logprobs import agree, padded, trial_ids
 from bench.scorers.local.spelling import option_logprobs, spell
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
+# Lengths of texts that must have the same numbers in a batch as one by one.
+TRIAL_LENGTHS = (150, 40, 9, 2)
+# Such pairs; in some models, padding has an effect in few of them.
+TRIAL_PAIRS = [("a", "a"), ("He has 12.", "她有 3 本书。"), ("她是医生。", "I"), ("a, a, a.", "a")]
 # Our own plain pairs, by language, with undoubted labels.
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
@@ -44,9 +53,23 @@ class Masked(LocalModel):
                 f"{self.id}: its tokenizer has no mask token, so it is not usable as a masked model"
             )
         # The special tokens after a text.
+        self.require_embeddings([tokenizer.mask_token_id])
         n_trailing = n_trailing_special_tokens(tokenizer)
         self._end = tokenizer("a")["input_ids"][-n_trailing:] if n_trailing else []
-        self.check_batches(self.token_logprobs, ["a", "a, a, a."])
+        # Computing the logits of one token per text is enough, if the head does not mix tokens.
+        self._one_by_one = True
+        ids, mask = padded([trial_ids(self.network, 9).tolist()], 0, self.where.device)
+        with torch.inference_mode():
+            expected = self.network(input_ids=ids, attention_mask=mask).logits[0, [4]]
+            logits = (self._logits(ids, mask, [4]) for _ in range(1))
+            self._one_by_one = agree(zip(logits, [expected], strict=True), self.network.dtype)
+        self.check_batches(self._trial, TRIAL_LENGTHS)
+
+    def _trial(self, lengths: Sequence[int]) -> list[np.ndarray]:
+        """Return the log-probability of the middle token of texts of these lengths, for a test."""
+        limit = n_positions(self.network) or max(lengths)
+        encoded = [trial_ids(self.network, min(n, limit)).tolist() for n in lengths]
+        return self._masked(encoded, [[len(ids) // 2] for ids in encoded])
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token given all others, without special tokens.
@@ -55,6 +78,7 @@ class Masked(LocalModel):
         unknown word would be equally likely. `bos` has no effect.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
+        self.check_tokens(encoded)
         self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return self._masked(
@@ -73,6 +97,7 @@ class Masked(LocalModel):
         choices = each(options, len(prompts))
         texts = list(map(_joined, prompts))
         items = spell(self.id, self.tokenizer, self._encode, texts, choices)
+        self.check_tokens(item.tokens for item in items)
         longest = [item.longest + len(self._end) for item in items]
         self.check_lengths(longest, "the text with its reply", self.tokenizer.model_max_length)
         encoded, positions = [], []
@@ -109,14 +134,24 @@ class Masked(LocalModel):
             padding = padding if padding < self.network.config.get_text_config().vocab_size else 0
             ids, mask = padded([text for text, _ in batch], padding, self.where.device)
             self.tally.computed += ids.numel()
-            with reading_at(self.network, [place for _, place in batch]):
-                logits = self.network(input_ids=ids, attention_mask=mask).logits[0].float()
+            logits = self._logits(ids, mask, [place for _, place in batch]).float()
             reads = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
             rows, targets, places_out = torch.tensor(reads).T
             rows, targets = rows.to(logits.device), targets.to(logits.device)
             values = logits[rows, targets] - logits.logsumexp(1)[rows]
             scores[places_out.numpy()] = values.cpu().numpy()
         return [scores[start:end] for start, end in pairwise(np.cumsum([0, *map(len, positions)]))]
+
+    def _logits(
+        self, ids: torch.Tensor, mask: torch.Tensor, positions: Sequence[int]
+    ) -> torch.Tensor:
+        """Return the logits at one position of each text: [texts, vocabulary]."""
+        if self._one_by_one:
+            with reading_at(self.network, positions):
+                logits: torch.Tensor = self.network(input_ids=ids, attention_mask=mask).logits[0]
+                return logits
+        every = self.network(input_ids=ids, attention_mask=mask).logits
+        return every[torch.arange(len(positions)), torch.tensor(positions)]
 
 
 class MultipleChoice(LocalModel):
@@ -154,6 +189,7 @@ class MultipleChoice(LocalModel):
         # All at once: the tokenizer takes a single pair with an empty option for a single text.
         encoded = self.tokenizer(pairs) if pairs else {"input_ids": []}
         lengths = [len(ids) for ids in encoded["input_ids"]]
+        self.check_tokens([list(chain(*encoded["input_ids"][item])) for item in items])
         longest = [max(lengths[item], default=0) for item in items]
         self.check_lengths(longest, "the text with an option", self.tokenizer.model_max_length)
         scores = torch.empty(len(pairs))
@@ -174,7 +210,7 @@ class Classifier(LocalModel):
     def __init__(self, pretrained: Pretrained, label_names: Sequence[str] = ()) -> None:
         super().__init__(pretrained)
         self.columns = label_columns(self.network.config.id2label, self.id, label_names)
-        self.check_batches(self.classify, [("a", "a"), ("a, a, a.", "a")])
+        self.check_batches(self.classify, TRIAL_PAIRS)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "labels": dict(zip(LABELS, self.columns, strict=True))}
@@ -186,6 +222,7 @@ class Classifier(LocalModel):
         if not pairs:
             return probabilities
         encoded = self.tokenizer(*(list(texts) for texts in zip(*pairs, strict=True)))
+        self.check_tokens(encoded["input_ids"])
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
         # The paper's code truncates at 128 tokens; all released pairs are much shorter.

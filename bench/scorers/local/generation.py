@@ -278,6 +278,9 @@ class Generator:
                 is_top_p = isinstance(step, TopPLogitsWarper)
                 processors.append(TopP(step.top_p) if is_top_p else step)
             processors.append(SeededSampling(seeds, written, steps, width))
+        for part in (self.network, self.network.base_model):
+            if hasattr(part, "rope_deltas"):
+                part.rope_deltas = None  # models for images keep positions of the batch before
         out = self.network.generate(
             input_ids=ids,
             attention_mask=mask,

@@ -8,11 +8,11 @@ identified by a hash of their files.
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from bench.core.errors import BadInput
 from bench.core.files import read_json
@@ -27,6 +27,20 @@ WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 POINTER = b"version https://git-lfs.github.com/spec/"
 # Files that a model is loaded from; others may be placeholders.
 READ = (".safetensors", ".json", ".model", ".gguf")
+# Weights of other programs, by the end of a file's name.
+FORMATS = {
+    ".onnx": "ONNX",
+    ".h5": "TensorFlow",
+    ".ckpt.index": "TensorFlow",
+    ".tflite": "TensorFlow Lite",
+    ".msgpack": "Flax",
+    ".mlmodel": "Core ML",
+    ".mlpackage": "Core ML",
+    ".ot": "Rust",
+    ".pdparams": "Paddle",
+    ".nemo": "NeMo",
+    "openvino_model.xml": "OpenVINO",
+}
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
@@ -139,7 +153,7 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
         )
     if given:
         return locate(given, complete=True)
-    config = _read_json(folder / ADAPTER_CONFIG)
+    config = read_settings(folder / ADAPTER_CONFIG)
     name = str(config.get("base_model_name_or_path") or "")
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
@@ -149,6 +163,29 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
         raise BadInput(
             f"{error} (the base model that {model} names; --base gives another)"
         ) from None
+
+
+def stored_tensors(files: Location) -> Iterator[tuple[str, str, str]]:
+    """Yield the name and the dtype of each tensor of a folder's weights, and their file's format.
+
+    The format is that of the program which wrote the file, for example `pt` or `mlx`.
+    """
+    from safetensors import safe_open
+
+    folder = Path(files.path)
+    names = [WEIGHTS] if (folder / WEIGHTS).is_file() else _shards(folder)
+    for name in [] if files.options else names:
+        with safe_open(folder / name, "pt") as content:
+            form = (content.metadata() or {}).get("format", "")
+            for tensor in content.keys():  # noqa: SIM118  # it is no mapping
+                yield tensor, content.get_slice(tensor).get_dtype(), form
+
+
+def _shards(folder: Path) -> list[str]:
+    """Return the names of the files into which weights are split."""
+    index = folder / WEIGHTS_INDEX
+    weight_map = read_settings(index).get("weight_map", {}) if index.is_file() else {}
+    return sorted(set(weight_map.values()))
 
 
 def _check(model: str, files: Location) -> None:
@@ -168,13 +205,22 @@ def _check(model: str, files: Location) -> None:
         raise BadInput(
             f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
         )
-    if not any(".safetensors" in name for name in names):
-        _refuse_pickles(model, names)
-    if WEIGHTS_INDEX in names and WEIGHTS not in names:
-        _refuse_pickles(model, _read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values())
+    if ADAPTER_CONFIG in names:
+        if not any(name.endswith(".safetensors") for name in names):
+            _refuse_pickles(model, names)
+    elif WEIGHTS not in names:
+        shards = _shards(folder)
+        missing = [name for name in shards if not (folder / name).is_file()]
+        _refuse_pickles(model, shards)
+        if missing:
+            problem = f"lacks {missing[0]}, which {WEIGHTS_INDEX} lists"
+            raise BadInput(f"{model}: {problem}; complete the download")
+        if not shards:
+            nested = [f"{path.parent.name}/{path.name}" for path in sorted(folder.glob("*/*"))]
+            _refuse_other_weights(model, [*names, *nested], f"give the file itself: {folder}/FILE")
     if "generation_config.json" in names:
         # transformers would ignore a damaged file, and decode otherwise.
-        _read_json(folder / "generation_config.json")
+        read_settings(folder / "generation_config.json")
 
 
 def _snapshot(model: str, name: str, revision: str | None) -> Path:
@@ -189,16 +235,15 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
     options = {"allow_patterns": FILES, "ignore_patterns": UNUSED_FILES}
     with quietly(BadInput, model, name, revision):
         folder = Path(snapshot_download(name, revision=revision, **options))
-        if any(folder.glob("*.safetensors")):
-            return folder
-        files = HfApi().list_repo_files(name, revision=folder.name)
-    _refuse_pickles(model, files)
-    ggufs = [file for file in files if file.endswith(".gguf")]
-    hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
-    raise BadInput(f"{model}: holds no {WEIGHTS}, so it is no model of transformers{hint}")
+        is_model = any(folder.glob("*.safetensors"))
+        files = [] if is_model else HfApi().list_repo_files(name, revision=folder.name)
+    if not is_model:
+        _refuse_other_weights(model, files, f"give one (`hf download {name} FILE`)")
+    return folder
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a JSON object; a damaged one is refused, which others would ignore."""
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
@@ -212,6 +257,27 @@ def _refuse_pickles(model: str, files: Iterable[str]) -> None:
             raise BadInput(
                 f"{model}: its weights are pickled ({file}), which can run code; {remedy}"
             )
+
+
+def _refuse_other_weights(model: str, files: Sequence[str], gguf: str) -> NoReturn:
+    """Refuse a model without safetensors; name the weights that it has, or how to get a GGUF."""
+    _refuse_pickles(model, [name for name in files if "openvino" not in name])
+    for file in files:
+        if file.endswith(".gguf"):
+            raise BadInput(f"{model}: holds no {WEIGHTS}; {gguf.replace('FILE', file)}")
+        program = next((name for ending, name in FORMATS.items() if file.endswith(ending)), "")
+        if program:
+            raise BadInput(
+                f"{model}: its weights are of {program} ({file}), which is not read here; give the "
+                "PyTorch checkpoint that they were made from, as safetensors"
+            )
+    for file in files:
+        if file.endswith(".safetensors"):
+            raise BadInput(
+                f"{model}: holds {file} and no {WEIGHTS}; give the whole checkpoint, or name the "
+                f"file {WEIGHTS} if it has all weights"
+            )
+    raise BadInput(f"{model}: holds no {WEIGHTS}, so it is no model of transformers")
 
 
 def fingerprint(path: Path) -> str:

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from tqdm.auto import tqdm
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 from transformers import modeling_gguf_pytorch_utils as gguf_utils
 
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
+from bench.scorers.local.chat_template import chat_template_of
 from bench.scorers.local.checkpoint import (
+    SERVE,
     Pretrained,
     explain_load_error,
     quantization,
@@ -22,29 +25,16 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
-from bench.scorers.local.gguf import GGUF, SERVE
+from bench.scorers.local.gguf import GGUF
+from bench.scorers.local.gguf import SERVE as SERVE_GGUF
 from bench.scorers.local.hub import Location, base_of
+from bench.scorers.local.kinds import kind_of
+from bench.scorers.local.logprobs import trial_ids
+from bench.scorers.local.weights import check_weights
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
 # terminal.
 gguf_utils.tqdm = partial(tqdm, disable=None)
-
-# Kinds of checkpoints by the end of their architecture's name.
-KINDS = {
-    "ForSequenceClassification": "classifier",
-    "ForMultipleChoice": "multiple choice",
-    "ForMaskedLM": "masked",
-    "ForPreTraining": "masked",
-    "ForCausalLM": "causal",
-    "LMHeadModel": "causal",
-    "ForConditionalGeneration": "causal",
-}
-AUTO_CLASSES: dict[str, Any] = {
-    "causal": transformers.AutoModelForCausalLM,
-    "masked": transformers.AutoModelForMaskedLM,
-    "classifier": transformers.AutoModelForSequenceClassification,
-    "multiple choice": transformers.AutoModelForMultipleChoice,
-}
 
 
 def load(
@@ -71,20 +61,26 @@ def load(
         weights["quantization_config"] = gguf_config(dequantize=True)
     if where.spread:
         weights["device_map"] = "auto"
-    quantized = ""
+    # The problem and the remedy, if transformers fails.
+    problem, remedy = "cannot be loaded as a model", ""
     try:
         gguf = GGUF(Path(path, options["gguf_file"])) if "gguf_file" in options else None
         config = transformers.AutoConfig.from_pretrained(path, **options)
+        if quantized := quantization(model, complete, config):
+            # Read packed weights on the device that uses them.
+            weights.setdefault("device_map", {"": where.device})
+            problem = f"its weights are quantized ({quantized}), which cannot be read here"
+            remedy = f"install what is missing, or {SERVE}"
+        kind, auto_class = kind_of(model, config, trust_remote_code)
+        if auto_class is transformers.AutoModelForMultimodalLM:
+            problem, remedy = f"is a model for images or sound ({config.model_type})", SERVE
+            problem += ", which cannot be asked a text alone here"
+        described = (files.path, trust) if own_tokenizer else (path, options)
         if gguf and not own_tokenizer:
             tokenizer, tokenizer_name = gguf.tokenizer()
         else:
-            tokenizer, tokenizer_name = tokenizer_of(
-                *((files.path, trust) if own_tokenizer else (path, options))
-            )
-        if quantized := quantization(model, config):
-            # Read packed weights on the device that uses them.
-            weights.setdefault("device_map", {"": where.device})
-        kind = _kind(model, config)
+            tokenizer, tokenizer_name = tokenizer_of(*described)
+            tokenizer.chat_template = chat_template_of(tokenizer, *described)
         if label_names and kind != "classifier":
             raise BadInput(f"model {model}: takes no --label-names; leave it out")
         if kind != "causal":
@@ -94,14 +90,10 @@ def load(
             gguf.complete(config)
             gguf.check_tensors(config)
             weights["config"] = config
-        network, loading = AUTO_CLASSES[kind].from_pretrained(
+        network, loading = auto_class.from_pretrained(
             path, output_loading_info=True, **weights, **options
         )
-        if loading["missing_keys"]:
-            # transformers would use random numbers.
-            missing = ", ".join(sorted(loading["missing_keys"])[:3])
-            problem = f"lacks the weights {missing} of a {kind} model, which would be random"
-            raise BadInput(f"{model}: {problem}; give a complete checkpoint")
+        check_weights(model, network, loading, config, kind, quantized)
         if gguf:
             gguf.finish(network)
         if "device_map" not in weights:
@@ -123,37 +115,44 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way
-        remedy = f"; {SERVE}" if "gguf_file" in options else ""
-        raise BadInput(explain_load_error(model, error, quantized) + remedy) from error
-
-
-def _kind(model: str, config: Any) -> str:
-    names = getattr(config, "architectures", None) or []
-    for name in names:
-        for ending, kind in KINDS.items():
-            if not name.endswith(ending):
-                continue
-            if kind in ("causal", "masked") and getattr(config, "is_encoder_decoder", False):
-                remedy = "give a causal or a masked language model"
-                raise BadInput(f"{model}: is an encoder-decoder ({name}); {remedy}")
-            return kind
-    # A GGUF file names no architecture class.
-    generative = set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING)
-    if not names and type(config) in generative:
-        return "causal"
-    raise BadInput(
-        f"{model}: the architecture {', '.join(names) or config.model_type} is not supported; "
-        f"supported: {', '.join('*' + ending for ending in KINDS)}"
-    )
+        if "gguf_file" in options:
+            remedy = SERVE_GGUF
+        raise BadInput(explain_load_error(model, error, problem, remedy)) from error
 
 
 def _adapt(model: str, network: Any, files: Location) -> None:
-    """Put the adapter at `files` on its base model; raises BadInput if it does not fit."""
-    misfit = f"{model}: the adapter does not fit its base model"
+    """Put the adapter at `files` on its base model; raises BadInput if it does not fit.
+
+    peft puts most adapters into the layers of the network, which then computes with them by itself.
+    Others, such as prompts that are learned, are followed by peft's own class alone.
+    """
+    import peft
+
     try:
-        loading = network.load_adapter(files.path, use_safetensors=True)
+        config = peft.PeftConfig.from_pretrained(files.path)
     except Exception as error:
-        raise BadInput(f"{misfit} ({error})") from error
+        problem = f"its adapter_config.json cannot be read by peft {version('peft')} ({error})"
+        raise BadInput(f"{model}: {problem}; update peft") from error
+    adapter = f"{model}: the adapter ({config.peft_type.value})"
+    if config.is_prompt_learning or getattr(config, "alora_invocation_tokens", None):
+        raise BadInput(
+            f"{adapter} works by tokens before or in each text, which only peft's PeftModel "
+            "follows; give an adapter of weights, such as LoRA"
+        )
+    try:
+        config.base_model_name_or_path = None  # peft would warn of another name
+        adapted = peft.get_peft_model(network, config)
+        loading = adapted.load_adapter(files.path, "default", torch_device=str(network.device))
+        ids = trial_ids(network, 9)[None].to(network.device)
+        with torch.inference_mode():
+            expected, logits = (part(input_ids=ids).logits for part in (adapted, network))
+    except Exception as error:
+        raise BadInput(f"{adapter} does not fit its base model ({error})") from error
     names = ("missing_keys", "unexpected_keys")
-    if wrong := sorted(key for name in names for key in getattr(loading, name, ())):
-        raise BadInput(f"{misfit} (weights {wrong[0]})")
+    if wrong := sorted(key for name in names for key in getattr(loading, name)):
+        raise BadInput(f"{adapter} does not fit its base model (weights {wrong[0]})")
+    if not torch.allclose(logits, expected, equal_nan=True):
+        raise BadInput(
+            f"{adapter} is followed by peft's PeftModel alone, which is not supported; merge it "
+            "into its base model (peft's `merge_and_unload`) and give that folder"
+        )

@@ -34,6 +34,11 @@ class Spelled(NamedTuple):
     options: list[list[Ids]]  # the spellings of each option, to sum their probabilities
 
     @property
+    def tokens(self) -> set[int]:
+        """The tokens of the text and of all options."""
+        return {*self.before, *chain(*chain(*self.options))}
+
+    @property
     def longest(self) -> int:
         """The tokens of the text with its longest option."""
         return len(self.before) + max(map(len, chain(*self.options)), default=0)

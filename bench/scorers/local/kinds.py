@@ -1,0 +1,95 @@
+"""Tell the kind of a checkpoint by its architecture, as transformers' auto classes list them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import transformers
+from transformers.models.auto import modeling_auto as auto
+
+from bench.core.errors import BadInput
+
+MASKED = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+PRETRAINED = set(auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES.values())
+# The auto classes of each kind, with the names of the architectures that they load, by type. Models
+# that also see images or hear sound write texts as a causal model.
+KINDS: dict[str, list[tuple[Any, dict[str, str]]]] = {
+    "causal": [
+        (transformers.AutoModelForCausalLM, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
+        (transformers.AutoModelForMultimodalLM, auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES),
+    ],
+    "masked": [(transformers.AutoModelForMaskedLM, MASKED)],
+    "classifier": [
+        (
+            transformers.AutoModelForSequenceClassification,
+            auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+        )
+    ],
+    "multiple choice": [
+        (transformers.AutoModelForMultipleChoice, auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING_NAMES)
+    ],
+}
+
+
+def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
+    """Return the kind of a checkpoint, and the auto class that loads it.
+
+    Args:
+        model: its name, for messages.
+        config: its configuration.
+        own_code: whether the code that comes with it may run.
+
+    Raises:
+        BadInput: no auto class loads it, or it answers none of our requests.
+    """
+    names = getattr(config, "architectures", None) or []
+    own_classes = dict(getattr(config, "auto_map", None) or {}) if own_code else {}
+    of_each = (_kinds_of_architecture(name, config, own_classes) for name in names)
+    kinds = next(filter(None, of_each), [])
+    if not kinds and not any(hasattr(transformers, name) for name in names):
+        # GGUF files have no architecture, and some checkpoints a name that nobody else has.
+        kinds = _kinds_of_type(config, own_classes)
+    kind = kinds[0] if kinds else ""
+    if "masked" in kinds and not getattr(config, "causal", False):
+        kind = "masked"  # XLM has one class for masked and for causal models
+    named = ", ".join(names) or config.model_type
+    encoder_decoder = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
+    if encoder_decoder and kind in ("causal", "masked", ""):
+        remedy = "give a causal or a masked language model"
+        raise BadInput(f"{model}: is an encoder-decoder ({named}); {remedy}")
+    for auto_class, architectures in KINDS.get(kind, []):
+        if auto_class.__name__ in own_classes or config.model_type in architectures:
+            return kind, auto_class
+    if named in PRETRAINED and config.model_type in MASKED:
+        raise BadInput(
+            f"{model}: is a discriminator ({named}), which tells replaced words from others and "
+            "predicts no words; give the generator that was trained with it, for example "
+            "google/electra-small-generator for google/electra-small-discriminator"
+        )
+    raise BadInput(
+        f"{model}: the architecture {named} of the type {config.model_type} is not supported; "
+        f"supported: {', '.join(KINDS)} models that transformers' auto classes load"
+    )
+
+
+def _kinds_of_architecture(name: str, config: Any, own_classes: Mapping[str, Any]) -> Sequence[str]:
+    """Return the kinds of an architecture, most often one."""
+    kinds = [
+        kind
+        for kind, classes in KINDS.items()
+        for auto_class, architectures in classes
+        if name in architectures.values()
+        or str(own_classes.get(auto_class.__name__)).endswith(f".{name}")
+    ]
+    # Of the classes for pretraining, those that predict words share weights with their embeddings.
+    if not kinds and name in PRETRAINED and config.model_type in MASKED:
+        kinds = ["masked"] * bool(getattr(transformers, name)._tied_weights_keys)
+    return kinds
+
+
+def _kinds_of_type(config: Any, own_classes: Mapping[str, Any]) -> Sequence[str]:
+    """Return the kind that every model of a configuration's type has."""
+    for kind, classes in KINDS.items():
+        if any(auto_class.__name__ in own_classes for auto_class, _ in classes):
+            return [kind]
+    is_causal = any(config.model_type in architectures for _, architectures in KINDS["causal"])
+    return ["causal"] * (is_causal and config.model_type not in MASKED)
