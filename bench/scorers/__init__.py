@@ -1,8 +1,7 @@
 """Models. `load` takes any MODEL of the command line.
 
-`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `lm-eval:FILE.jsonl`,
-`openai:NAME@URL`, `python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or
-`NAME@REVISION`.
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`,
+`python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
 
 A kind of model is a class (`bench.scorers.base.Backend`) and a line in `BACKENDS`. Another package
 adds a kind by an entry point of the group `bench.models`; see docs/models.md.
@@ -43,7 +42,6 @@ BACKENDS = {
     "tiny": "bench.scorers.tiny:Tiny",
     "replay": "bench.scorers.replay:Replay",
     "predictions": "bench.scorers.replay:Predictions",
-    "lm-eval": "bench.scorers.replay:HarnessSamples",
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }
