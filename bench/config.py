@@ -344,7 +344,7 @@ class RunConfig(Generation, Where):
     """Only these tasks, comma-separated; default: all that the model can do."""
 
     limit: int | None = option(None, ge=1)
-    """At most N items per category and task, evenly spread; default: all."""
+    """At most N items per category and task, a balanced sample; default: all."""
 
     repeats: int = option(1, ge=1)
     """Number of repeats, each with its own seed; default: 1."""

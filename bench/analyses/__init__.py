@@ -128,8 +128,8 @@ def open_scores(
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> open_scores([run]).own[["model", "family", "title", "score"]].head(2).round(2)
                         model     family                                    title  score
-        0  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    1.0
-        1  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.6
+        0  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.7
+        1  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.7
     """
     if csv:
         frame = _with_columns(read_scores(csv), columns or {})

@@ -277,6 +277,55 @@ def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
     return [items[i * len(items) // limit] for i in range(limit)]
 
 
+def balanced_sample(items: Sequence[Any], limit: int | None) -> list[Any]:
+    """Return at most `limit` of the items, a sample that keeps the shares of their conditions.
+
+    A cluster (for example a template), a condition (for example swapped names) and a combination of
+    conditions have the same share in the sample as in all items, as far as whole numbers allow. A
+    larger sample contains a smaller one.
+
+    Args:
+        items: with `item_id`, `cluster`, and the conditions in `design` if they have some.
+
+    Returns:
+        The chosen items, in the order of `items`.
+
+    Examples:
+        >>> questions = load(find("cbbq", "samples"), ["gender"])
+        >>> sum(question.swapped for question in balanced_sample(questions, 20))
+        10
+    """
+    if limit is None or limit >= len(items):
+        return list(items)
+    import numpy as np
+    import pandas as pd
+
+    designs = [getattr(item, "design", ()) for item in items]
+    factors = [[item.cluster for item in items], designs, *zip(*designs, strict=True)]
+    codes = np.array([pd.factorize(pd.Series(list(values), dtype=object))[0] for values in factors])
+    # The order of the hashes of their names serves as a random order of items.
+    hashes = [hashlib.sha256(item.item_id.encode()).digest() for item in items]
+    order = sorted(range(len(items)), key=hashes.__getitem__)
+    groups = pd.factorize(pd.MultiIndex.from_arrays(list(codes[:, order])))[0]
+    members = pd.Series(order).groupby(groups).agg(list).tolist()
+    levels = codes[:, [indices[0] for indices in members]]  # [factors, groups]
+    sizes = [np.bincount(values) for values in codes]
+    taken = [np.zeros_like(size) for size in sizes]
+    n_left = np.array([len(indices) for indices in members])
+    chosen = []
+    for number in range(1, limit + 1):
+        # The items that each group's levels lack for their share, times the number of all items.
+        lacking = np.where(n_left > 0, 0, np.iinfo(np.int64).min // 2)
+        for size, count, level in zip(sizes, taken, levels, strict=True):
+            lacking += (number * size - len(items) * count)[level]
+        group = int(lacking.argmax())
+        n_left[group] -= 1
+        chosen.append(members[group][n_left[group]])
+        for count, level in zip(taken, levels[:, group], strict=True):
+            count[level] += 1
+    return [items[index] for index in sorted(chosen)]
+
+
 def _source(benchmark: str, folder: Path, found: str) -> Source:
     own, metadata = get(benchmark), get(benchmark).metadata
     if not folder.exists():

@@ -67,9 +67,9 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
         >>> pairs = differences(bench.score(*runs), bench.outcomes(*runs))
         >>> pairs[["metric", "estimate", "verdict"]].round(2)
              metric  estimate    verdict
-        0     s_amb     -0.38  different
-        1  s_disamb     -0.38  different
-        2  accuracy      0.38  different
+        0     s_amb      -0.4  different
+        1  s_disamb      -0.4  different
+        2  accuracy       0.4  different
     """
     if outcomes is None:
         return _of_categories(scores)

@@ -91,7 +91,7 @@ def evaluate(
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> scores = run.scores()
         >>> scores.query("category == 'all' and metric == 's_amb'").score.round(2).tolist()
-        [0.72]
+        [0.71]
     """
     if isinstance(model, Model):
         loaded, options = Loaded(model), options_of(model, options)
@@ -258,7 +258,7 @@ def known_bias(
         >>> known_bias("cbbq", "ambiguous", "s_amb", data="samples", limit=10).round(2)
            bias  s_amb  ci_low  ci_high    n
         0   0.0   0.00    0.00     0.05  140
-        1   0.5   0.44    0.36     0.53  140
+        1   0.5   0.49    0.40     0.57  140
         2   1.0   1.00    0.95     1.00  140
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)

@@ -35,8 +35,8 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         >>> outcomes.groupby("task")[["stereotyped", "correct", "says_unknown"]].mean().round(2)
                       stereotyped  correct  says_unknown
         task
-        ambiguous            0.72     0.28          0.28
-        disambiguous         0.70     0.30          0.00
+        ambiguous            0.71     0.29          0.29
+        disambiguous         0.67     0.33          0.00
     """
     all_runs = open_runs(runs)
     for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
@@ -64,7 +64,7 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> bench.answers(run).verdict.value_counts().to_dict()
-        {'stereotyped': 199, 'right': 81}
+        {'stereotyped': 194, 'right': 86}
     """
     all_runs = open_runs(runs)
     names = zip(all_runs, labels(all_runs), strict=True)
@@ -91,8 +91,8 @@ def items(*runs: Run | str | Path) -> pd.DataFrame:
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> bench.items(run)[["item_id", "topic", "polarity"]].head(2)
                    item_id topic polarity
-        0  SES:ambiguous:1  公共物品      neg
-        1  SES:ambiguous:9  学业表现      neg
+         0   SES:ambiguous:1  公共物品      neg
+        1  SES:ambiguous:13  学业表现      neg
     """
     all_runs = open_runs(runs)
     parts = []

@@ -98,6 +98,8 @@ class Plan:
             "label_names": list(label_order(config.labels_of(model))),
             "generation": config.generation.changed(),
             "base": base,
+            # Runs of 0.3 and before took every k-th item.
+            "sample": "balanced" if config.limit else None,
         }
         self.options: dict[str, Any] = {
             **{name: getattr(config, name) for name in IDENTIFYING},
@@ -150,7 +152,7 @@ class Plan:
                     counts[effect.category, name, effect.what] += effect.rows
         taken: dict[str, list[Any]] = {name: [] for name in self.tasks}
         for (name, _category), items in parts.items():
-            taken[name] += data.spread_evenly(items, self.config.limit)
+            taken[name] += data.balanced_sample(items, self.config.limit)
         used = {id(item) for chosen in taken.values() for item in chosen}
         by_id = {item.item_id: item for item in self.loaded.items if id(item) in used}
         of_run_json = (

@@ -147,7 +147,7 @@ class Run:
             >>> import bench
             >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
             >>> run.answers(prompts=False).verdict.value_counts().to_dict()
-            {'stereotyped': 199, 'right': 81}
+            {'stereotyped': 194, 'right': 86}
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
@@ -173,11 +173,11 @@ class Run:
             >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
             >>> run.scores("official").query("category == 'all'")[["metric", "score"]].round(2)
                         metric  score
-            70           s_amb   0.61
-            71        s_disamb   0.60
-            72         s_total   0.61
-            73     reverse_amb   0.11
-            74  reverse_disamb   0.40
+            70           s_amb   0.57
+            71        s_disamb   0.57
+            72         s_total   0.57
+            73     reverse_amb   0.14
+            74  reverse_disamb   0.43
         """
         preset, rows, chosen = self._preset(preset), None, ""
         if answers is not None:
@@ -281,7 +281,7 @@ def table(
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> table([run])[["model", "metric", "score", "kind"]].tail(1).round(2)
                           model          metric  score                  kind
-        205  simulated:bias=0.7  reverse_disamb    0.4  simulated respondent
+        205  simulated:bias=0.7  reverse_disamb   0.43  simulated respondent
     """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
@@ -358,7 +358,7 @@ def score(
         >>> scores = bench.score(run, metrics=[undecided])
         >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
             category     metric  score  ci_low  ci_high    n
-        179      all  undecided   0.28    0.21     0.36  140
+        179      all  undecided   0.29    0.22     0.37  140
     """
     runs = open_runs([run, *more])
     tables = []

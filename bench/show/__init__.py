@@ -186,8 +186,8 @@ def findings(
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> findings(bench.explain(bench.score(run)))
-        simulated:bias=0.7 answered 72 % of the ambiguous questions with the stereotype (95 %
-        interval 64 to 79; above a random answerer, 33; n = 140).
+        simulated:bias=0.7 answered 71 % of the ambiguous questions with the stereotype (95 %
+        interval 63 to 78; above a random answerer, 33; n = 140).
         ...
     """
     benchmark = scores.benchmark.iloc[0]

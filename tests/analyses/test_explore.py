@@ -17,7 +17,7 @@ HOSTILE = {
     "\x1b[31mred \u202eturned": r"\x1b[31mred \u202eturned",
     "<img src=x onerror=alert(1)> $\\href{}$ </pre></td>": "</pre></td>",
 }
-ITEM = "gender:ambiguous:1"
+ITEM = "gender:ambiguous:25"
 
 
 def text_of(page):

@@ -1,4 +1,7 @@
-"""Find the folder of a benchmark's data, load its categories, and spread a limit over items."""
+"""Find the folder of a benchmark's data, load its categories, and take a sample of the items."""
+
+from collections import Counter
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -63,6 +66,39 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n, limit):
     steps = [b - a for a, b in zip(items, [*items[1:], n], strict=True)]
     assert min(steps) >= 1
     assert max(steps) - min(steps) <= 1
+
+
+class Item(NamedTuple):
+    item_id: str
+    cluster: str
+    design: tuple[str, ...]
+
+
+@given(
+    st.lists(st.tuples(*map(st.sampled_from, ("pqrstu", "xy", "no"))), min_size=1, max_size=200),
+    st.integers(1, 200),
+)
+def test_a_sample_keeps_shares_and_order_and_lies_in_a_larger_sample(rows, limit):
+    items = [Item(str(k), cluster, tuple(design)) for k, (cluster, *design) in enumerate(rows)]
+    sample = data.balanced_sample(items, limit)
+    assert len(sample) == min(limit, len(items))
+    assert sample == [item for item in items if item in sample]
+    assert set(sample) <= set(data.balanced_sample(items, limit + 1))
+    for level in (lambda item: item.cluster, *(lambda item, k=k: item.design[k] for k in (0, 1))):
+        whole, part = Counter(map(level, items)), Counter(map(level, sample))
+        for value, n in whole.items():
+            assert abs(part[value] - len(sample) * n / len(items)) < 2
+
+
+@pytest.mark.parametrize("limit", [20, 40, 50, 100])
+def test_a_sample_of_released_questions_has_as_many_swapped_names_as_not(shared, limit):
+    questions = data.load(data.find("cbbq", shared / "data/cbbq"), ["age", "gender"])
+    for category, condition in {(item.category, item.condition) for item in questions}:
+        group = [q for q in questions if (q.category, q.condition) == (category, condition)]
+        sample = data.balanced_sample(group, limit)
+        assert sum(question.swapped for question in sample) == limit / 2
+        negative = sum(question.polarity == "neg" for question in group) / len(group)
+        assert abs(sum(q.polarity == "neg" for q in sample) - limit * negative) < 1
 
 
 @pytest.mark.parametrize(

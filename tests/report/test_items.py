@@ -10,7 +10,7 @@ from bench.run import evaluate
 
 def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
     data = shutil.copytree(get("cbbq").metadata.samples, tmp_path / "data")
-    gloss = {"id": "age:ambiguous:neg:1", "english": "Who <b>was it?"}
+    gloss = {"id": "age:ambiguous:neg:2", "english": "Who <b>was it?"}
     (data / "glosses.jsonl").write_text(json.dumps(gloss), "utf-8")
     options = {"categories": ["age"], "limit": 3, "data": data}
     runs = [
@@ -40,7 +40,7 @@ def test_what_an_item_is_made_of_makes_its_gloss(tmp_path):
     run = evaluate("nli_coal", "simulated:", out=tmp_path, **options)
     first = items.read([run]).items[0]
     assert first["gloss"] == (
-        "The premise is about a flight attendant, the hypothesis about a woman: "
-        "… is waiting at a bus stop on a rainy morning."
+        "The premise is about a secretary, the hypothesis about a woman: "
+        "… is looking out of a train window at the fields."
     )
     assert first["questions"][0].options == [("entailment", "stereotyped"), ("neutral", "right")]

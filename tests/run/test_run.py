@@ -162,12 +162,12 @@ def judged(out="out", **options):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The requests to model and judge: all are answered by 5, but the model refuses age:1."""
+    """The requests to model and judge: all are answered by 5, but the model refuses age:3."""
     requests = []
 
     def answer(self, new):
         requests.extend(new)
-        refused = [r.item_id == "age:1" and not r.of_judge for r in new]
+        refused = [r.item_id == "age:3" and not r.of_judge for r in new]
         return [Answer("", error="refused") if refuses else Answer("5") for refuses in refused]
 
     monkeypatch.setattr(Simulated, "answer", answer)
@@ -177,9 +177,9 @@ def asked(monkeypatch):
 def test_an_answer_that_did_not_come_is_not_graded(asked):
     result = judged(tasks=["ba"], repeats=1)
     rows = result.records.set_index(["item_id", "request"])
-    row = rows.loc["age:1", "judge:4"]
+    row = rows.loc["age:3", "judge:4"]
     assert (row.error, row.response, row.prompt, row.valid) == (execute.NOT_ASKED, "", "", False)
-    assert "age:1" not in {request.item_id for request in asked if request.of_judge}
+    assert "age:3" not in {request.item_id for request in asked if request.of_judge}
     scores = result.scores()
     # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
     assert cell(scores, preset="robust").score == pytest.approx(5 * (3.5 + 1.5 + 2.5 + 0.5))

@@ -100,6 +100,11 @@ class Question:
         return f"{self.category}:{self.condition}:{self.template}"
 
     @property
+    def design(self) -> tuple[str, bool, int]:
+        """The conditions that a sample keeps in balance."""
+        return self.polarity, self.swapped, self.biased
+
+    @property
     def options(self) -> tuple[str, str, str]:
         """The answers to choose from, unknown last."""
         return self.ans0, self.ans1, self.ans2

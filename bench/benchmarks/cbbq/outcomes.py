@@ -160,7 +160,7 @@ def outcomes(rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> bench.outcomes(run)[["answered", "parsed", "stereotyped", "correct"]].sum().to_dict()
-        {'answered': 280.0, 'parsed': 280.0, 'stereotyped': 199.0, 'correct': 81.0}
+        {'answered': 280.0, 'parsed': 280.0, 'stereotyped': 194.0, 'correct': 86.0}
     """
     numbers = pd.DataFrame({name: rows[column].astype(float) for name, column in OUTCOMES.items()})
     cells = [rows.category, rows.task]

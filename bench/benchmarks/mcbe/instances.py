@@ -140,8 +140,8 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
         >>> run = bench.evaluate("mcbe", "simulated:bias=0.7", **options)
         >>> bench.outcomes(run)[["task", "answered", "parsed", "score"]].head(2).round(1)
           task  answered  parsed  score
-        0   pc       2.0     2.0   80.4
-        1   pc       6.0     6.0   90.3
+        0   pc       6.0     6.0   90.3
+        1   pc       3.0     3.0   86.5
     """
     none = pd.Series(np.nan, terms.index)
 

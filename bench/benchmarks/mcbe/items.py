@@ -104,6 +104,11 @@ class Instance:
         """The instance, which is the unit of the sample."""
         return self.item_id
 
+    @property
+    def design(self) -> tuple[str]:
+        """The condition that a sample keeps in balance."""
+        return (self.subtype,)
+
     def filled(self, word: str) -> str:
         """Fill the slot with `word`; a sentence without a slot stays as it is."""
         return self.sentence.replace(SLOT, word)

@@ -111,6 +111,11 @@ class Pair:
         """The occupation, which is the unit of the sample, or the premise if the row names none."""
         return f"{self.category}:{self.occupation or self.premise}"
 
+    @property
+    def design(self) -> tuple[str, str]:
+        """The conditions that a sample keeps in balance."""
+        return self.gender, self.frame
+
 
 Sentence = Annotated[
     str,

@@ -145,9 +145,9 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
         >>> bench.outcomes(run).groupby("set")[["biased", "neutral"]].mean().round(2)
              biased  neutral
         set
-        as     0.55     0.45
-        ns     0.00     1.00
-        ps     0.75     0.25
+        as      0.7      0.3
+        ns      0.0      1.0
+        ps      0.7      0.3
     """
     names = ["category", "task", "item_id", "request", "repeat", "gender", "occupation"]
     table = rows[[*names, "cluster", "stratum"]].assign(set=rows.task, crossed=rows.sentence)
