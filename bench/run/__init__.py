@@ -8,7 +8,6 @@ For example:
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -106,7 +105,7 @@ def evaluate(
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
         return Run(plan.folder, metadata)
     scorers = Respondents(plan.config, loaded)
-    with closing(scorers.cluster), records.run_lock(plan.folder):
+    with records.run_lock(plan.folder):
         # Begin a new run or continue an old one, perhaps with a new judge.
         metadata = run_json.existing_run(plan)
         is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
@@ -138,7 +137,7 @@ def evaluate(
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_late_conditions(plan, metadata, scorers, scorers.cluster.workers)
+            run_json.add_late_conditions(plan, metadata, scorers)
     return Run(plan.folder, metadata)
 
 

@@ -195,12 +195,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     }
 
 
-def add_late_conditions(
-    plan: Plan,
-    metadata: dict[str, Any],
-    scorers: Mapping[str, Model],
-    workers: Sequence[dict[str, Any]],
-) -> None:
+def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[str, Model]) -> None:
     """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
     for role, scorer in scorers.items():
@@ -212,9 +207,6 @@ def add_late_conditions(
             entry["decoding"] = "the server's own"
         who_answered = ("answered_as", "answered_by")
         entry |= {name: described[name] for name in who_answered if name in described}
-    known = metadata.get("workers", [])
-    if new := [worker for worker in workers if worker not in known]:
-        metadata["workers"] = [*known, *new]
     if metadata != before:
         records.write_run_json(plan.folder, metadata)
 
