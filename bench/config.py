@@ -311,8 +311,7 @@ class RunConfig(Generation, Where):
 
     model: str = option("", metavar="MODEL")
     """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL,
-    python:MODULE:FUNCTION, replay:FILE, predictions:FILE, lm-eval:SAMPLES, simulated:...,
-    tiny:SIZE."""
+    python:MODULE:FUNCTION, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."""
 
     as_model: str | None = option(None, metavar="NAME")
     """Name of the model that gave the answers in replay:FILE, as its service spells it; needed for

@@ -80,7 +80,7 @@ def test_models_that_are_shown_can_be_named():
     models += [words[words.index("--model") + 1] for words in CALLS if "--model" in words]
     assert len(models) > 5
     for model in models:
-        if not model.startswith(("./", "lm-eval:", "replay:", "python:")):  # no such file here
+        if not model.startswith(("./", "replay:", "python:")):  # no such file here
             check(model)
 
 

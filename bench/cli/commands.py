@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import get, names, resolve
+from bench.benchmarks import get, names
 from bench.cli import printing
 from bench.cli.app import PLAN, CheckFormat, Format, argument, command, given, switch
 from bench.core.errors import CONTINUES, BadInput, RunFailed
@@ -120,52 +120,18 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
-@command(
-    "export reports/runs/*/* --as eee --out results",
-    "export cbbq --as lm-eval harness-tasks --categories gender,age",
-)
+@command("export reports/runs/*/* --out results", "export reports/runs/MODEL/CBBQ-ID")
 def export(
-    sources: list[str] = argument(
-        "RUN_DIR",
-        "Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to write.",
-    ),
-    *,
-    form: str = given(
-        "FORMAT",
-        "eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging Face Hub; "
-        "lm-eval: questions as tasks of lm-evaluation-harness.",
-        ...,
-        "--as",
-    ),
-    out: str = given("DIR", "Folder to write; default: ./FORMAT."),
-    **options: Any,
+    runs: list[str] = RUNS,
+    out: str = given("DIR", "Folder to write; default: ./eee."),
 ) -> None:
-    """Write results for other programs, or questions for lm-evaluation-harness.
+    """Write scores and answers for other programs, as Every Eval Ever reads them."""
+    from bench.export import eee
+    from bench.run import Run
 
-    --data, --categories, --limit, --set and --prompts choose questions, as for `bench run`.
-    """
-    from bench.export import write_runs
-
-    if form == "lm-eval":
-        from bench.export import lm_eval
-
-        benchmark, *folders = sources
-        folders += [out] if out else []
-        if len(folders) > 1:
-            raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
-        if resolve(benchmark) != "cbbq":
-            allowed = "the multiple-choice questions of cbbq"
-            raise BadInput(f"export {benchmark}: --as lm-eval writes only {allowed}")
-        files = lm_eval.write(Path(*folders or [form]).expanduser(), **options)
-    else:
-        from bench.config import RunConfig
-
-        for name in options:
-            flag = RunConfig.flag(name)
-            raise BadInput(f"{flag}: chooses questions, and goes only with --as lm-eval")
-        files = write_runs(sources, form, Path(out or form).expanduser())
-    for path in files:
-        print(path)
+    for folder in runs:
+        for path in eee.write(Run.open(folder), Path(out or "eee").expanduser()):
+            print(path)
 
 
 @command("report", "report mine.yml --out reports/mine")

@@ -38,7 +38,6 @@ OF_REQUESTS -= {"model", "judge", "name", "revision", "base", "label_names"}
 OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),
     "requests": (RunConfig, OF_REQUESTS),
-    "export": (RunConfig, ("limit", "categories", "data", "settings", "prompts")),
     "data": (RunConfig, ("data", "settings")),
     "expand": (RunConfig, ("data",)),
     "build": (BuildOptions, BuildOptions.described()),

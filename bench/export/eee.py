@@ -8,6 +8,7 @@ category and over all, and ID_samples.jsonl, a line for each answer of the model
 import hashlib
 import json
 import math
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -19,13 +20,19 @@ from bench import __version__
 from bench.benchmarks import get
 from bench.core.cells import to_number
 from bench.core.files import atomic_write
-from bench.data import by_id
-from bench.export import model_id, primary_scores, release
+from bench.data import by_id, readers
+from bench.data.dataset import MANIFEST, home
+from bench.data.readers import as_path
+from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
 from bench.run.results import Run
+from bench.scorers import split_kind
+from bench.scorers.local.hub import COMMIT, ID
 from bench.tasks.request import of_judge
 
 SCHEMA = "0.3.0"
+# The organisation of simulated respondents and demonstration models.
+OURS = "bias-workbench"
 
 
 def write(run: Run, out: Path) -> list[Path]:
@@ -84,7 +91,14 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: generation[name] for name in names if generation.get(name) is not None}
     definitions = {card.metric: card.definition for card in get(run.benchmark).metrics.cards}
-    for primary, row in primary_scores(run):
+    scores = run.scores()
+    defined = [
+        (primary, row)
+        for primary in get(run.benchmark).metrics.primary_metrics
+        for row in primary_rows(scores, primary).to_dict("records")
+        if not math.isnan(row["score"])
+    ]
+    for primary, row in defined:
         uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
         if not math.isnan(row["ci_low"]):
             uncertainty["confidence_interval"] = {
@@ -187,6 +201,31 @@ def _model(described: Mapping[str, Any], label: str) -> dict[str, Any]:
     return {**model, "inference_platform": described["host"]} if "host" in described else model
 
 
+def model_id(described: Mapping[str, Any]) -> str:
+    """Return ORGANISATION/NAME of a model that `run.json` describes.
+
+    A model of the Hub has its id. For other models the organisation is the host of an endpoint,
+    `local` for files of a model, `recorded` for answers, or ours for simulated and demonstration
+    models.
+    """
+    name, revision = described["id"], str(described.get("revision"))
+    kind, rest = split_kind(name)
+    organisation = "local" if kind or "device" in described else "recorded"
+    if kind == "openai":
+        name, organisation = rest.partition("@")[0], described["host"]
+    elif kind in ("simulated", "tiny"):
+        organisation = OURS
+    elif kind in ("replay", "predictions"):
+        name, organisation = as_path(rest).name, "recorded"
+    elif not kind and COMMIT.fullmatch(revision):
+        organisation = "huggingface"
+    elif "device" in described or not ID.fullmatch(name):
+        name, organisation = as_path(name).name, "local"
+    *folders, last = name.split("/")
+    parts = [*(folders or [organisation]), last]
+    return "/".join(re.sub(r"[^\w.,=+-]|^\.+$", "_", part) for part in parts)
+
+
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge, by task that needs it."""
     judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
@@ -203,13 +242,17 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _source(run: Run) -> dict[str, Any]:
-    data, known = run.metadata["data"], release(run)
+    """Describe the data: a release at its commit, if they were fetched and have not changed."""
+    data, release = run.metadata["data"], get(run.benchmark).metadata.release
     details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
     source = {"dataset_name": data["name"], "source_type": "other"}
-    if known:
-        details["revision"] = known.commit
-        if known.host == "hub":
-            source |= {"source_type": "hf_dataset", "hf_repo": known.repository}
+    path = home(as_path(data["folder"])) / MANIFEST
+    fetched = readers.read_toml(path) if path.is_file() else {}
+    is_release = release.repository in str(fetched.get("fetched_from"))
+    if is_release and fetched.get("revision") and fetched.get("sha256") == data["sha256"]:
+        details["revision"] = fetched["revision"]
+        if release.host == "hub":
+            source |= {"source_type": "hf_dataset", "hf_repo": release.repository}
     return {**source, "additional_details": _texts(**details)}
 
 

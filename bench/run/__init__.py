@@ -8,23 +8,24 @@ For example:
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench import records
 from bench.benchmarks import resolve
 from bench.config import RunConfig
 from bench.core import places
+from bench.core.cells import to_number
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.core.text import read_list, read_mapping
 from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
-from bench.run import batch, repeating, run_json
+from bench.run import batch, run_json
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import execute_requests
 from bench.run.notes import probe_failed
@@ -64,7 +65,6 @@ def evaluate(
     model: str | Model,
     *,
     partial: bool = False,
-    like: Run | None = None,
     loaded: Loaded | None = None,
     **options: Any,
 ) -> Run:
@@ -77,13 +77,12 @@ def evaluate(
         model: for example `Qwen/Qwen2.5-0.5B`, see `bench.scorers`; or a model that `bench.load`
             loaded, with its options.
         partial: skip the tasks that this model does not support, instead of raising an error.
-        like: a run that this one has to repeat exactly; see `repeat`.
         loaded: keeps the model and the judge for the next run.
         options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
         NotApplicable: this model does not support the tasks.
-        BadInput: an option, the data or the model is wrong, or not as in `like`.
+        BadInput: an option, the data or the model is wrong.
         RunFailed: the model did not answer.
 
     Examples:
@@ -98,9 +97,7 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(config, like.metadata if like else run_json.in_folder(config.out))
-    if like:
-        repeating.check_plan(like.metadata, plan)
+    plan = Plan(config, run_json.in_folder(config.out))
     # A page does not depend on where it was made.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
@@ -108,15 +105,13 @@ def evaluate(
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
         return Run(plan.folder, metadata)
     scorers = Respondents(plan.config, loaded)
-    with closing(scorers.cluster), records.run_lock(plan.folder):
+    with records.run_lock(plan.folder):
         # Begin a new run or continue an old one, perhaps with a new judge.
         metadata = run_json.existing_run(plan)
         is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
         if new_roles:
             metadata |= plan.entries
         for role in new_roles:
-            if like:
-                repeating.check_scorer(like.metadata, role, scorers[role])
             metadata |= run_json.entries(role, scorers[role])
         requests = plan.requests(metadata, partial)
         notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
@@ -126,7 +121,6 @@ def evaluate(
         if is_new:
             metadata |= run_json.conditions(plan, requests, scorers["model"])
             notes += [probe_failed(metadata), prompt_language_warning(metadata)]
-            notes += repeating.other_conditions(like, metadata) if like else []
         metadata |= run_json.display(plan)
         if records.store_items(plan.folder, metadata, plan.items) and not is_new:
             notes.append(
@@ -143,23 +137,21 @@ def evaluate(
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_late_conditions(plan, metadata, scorers, scorers.cluster.workers)
+            run_json.add_late_conditions(plan, metadata, scorers)
     return Run(plan.folder, metadata)
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
-    """Repeat the requests of a run from its `run.json`, and compare the answers.
-
-    Data, prompts and model have to be the same. We report other versions of packages.
+    """Ask the requests of a run again, with the options of its `run.json`, and compare the answers.
 
     Args:
         run: a run, its folder, or its `run.json`.
         out: folder of the repeat; default: `reports/runs/MODEL/BENCHMARK-ID-repeat`.
-        options: of `evaluate`: new paths of the same model, data or prompts, `device`,
-            `batch_tokens`. We refuse an option that changes the requests.
+        options: of `evaluate`, in place of the recorded ones, for example `device`, or the new path
+            of the data.
 
     Raises:
-        BadInput: there is no such run, or the options do not repeat it.
+        BadInput: there is no such run, or an option is wrong.
         RunFailed: the model did not answer.
 
     Examples:
@@ -170,26 +162,19 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if not isinstance(run, Run):
         path = Path(run).expanduser()
         run = Run.open(path.parent if path.name == records.RUN_JSON else path)
-    if run.metadata["model"].get("trust_remote_code") and not options.get("trust_remote_code"):
-        raise BadInput(
-            f"{run.folder}: ran code that came with its model; if you trust it, add "
-            "--trust-remote-code"
-        )
-    given = repeating.options(run.metadata)
+    given = run_json.options(run.metadata)
     given |= {name: value for name, value in options.items() if value is not None}
-    if resolve(given["benchmark"]) != run.benchmark:
-        raise BadInput(
-            f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"
-        )
     name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
     folder = Path(out) if out else places.reports() / "runs" / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
-    say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
-    again = evaluate(**{**given, "out": folder, "like": run})
-    if records.count(run.folder):
-        result = repeating.difference(run.records, again.records)
-        say(f"{folder}: compared with {run.folder}, {result}")
+    again = evaluate(**{**given, "out": folder})
+    both = run.replies.merge(again.replies, on=records.KEYS, suffixes=("", "_again"))
+    before, after = both.response.map(to_number), both.response_again.map(to_number)
+    # Likelihoods are numbers, whose last digits depend on the batch.
+    is_same = (both.response == both.response_again) | np.isclose(before, after, rtol=1e-4, atol=0)
+    is_same &= both.error == both.error_again
+    say(f"{folder}: {(~is_same).sum():,} of {len(both):,} answers differ from {run.folder}")
     return again
 
 

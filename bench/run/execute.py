@@ -102,7 +102,6 @@ def _answers(
     except BadInput:
         raise
     except RunFailed as error:
-        # Failures on a cluster name the worker and how to continue.
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
     except Exception as error:  # code of models and plug-ins can raise anything

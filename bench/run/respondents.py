@@ -6,7 +6,6 @@ from typing import Any
 from bench import scorers
 from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
-from bench.run.cluster import Cluster, RemoteScorer
 from bench.scorers import Loaded, Model
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
@@ -17,7 +16,6 @@ class Respondents(dict[str, Model]):
 
     Attributes:
         roles: `model`, and `judge` if the run has one.
-        cluster: its workers load and ask most models if there is a scheduler.
     """
 
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
@@ -44,18 +42,21 @@ class Respondents(dict[str, Model]):
             self.roles["judge"] = (
                 self.roles["model"] if is_model else (config.judge, {**shared, **own})
             )
-        self.cluster = Cluster(config.scheduler or "", config.resources, self.roles.values())
 
     def __missing__(self, role: str) -> Model:
         model, options = self.roles[role]
         if role == "judge" and self.roles["model"] is self.roles["judge"]:
             self[role] = self["model"]  # load a model that judges itself once
-        elif self._config.scheduler and not scorers.backend_of(model).stays_here:
-            self[role] = RemoteScorer(self.cluster, model, options)
         else:
             key_names.check_set(self._keys)  # the judge's too, before the first request
             self[role] = self._loaded.load(
-                role, model, **options, limits=self._limits, keys=self._keys
+                role,
+                model,
+                **options,
+                limits=self._limits,
+                keys=self._keys,
+                scheduler=self._config.scheduler,
+                resources=self._config.resources,
             )
         return self[role]
 

@@ -15,8 +15,10 @@ import pandas as pd
 
 from bench import __version__, records
 from bench.benchmarks import get
+from bench.config import RunConfig, Where
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
+from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
 from bench.scorers.local import hub
@@ -70,6 +72,39 @@ def existing_run(plan: Plan) -> dict[str, Any]:
             message = f"{folder}: holds another run ({difference}); give another --out"
             raise AnotherRun(message, plan.identity)
     return metadata
+
+
+def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with which `bench.evaluate` asks the requests of this run again.
+
+    `trust_remote_code` and `keys`, for example, have to be given anew.
+    """
+    asked, prompt_set, source = metadata["asked"], metadata["wording"], metadata["data"]
+    base = metadata["model"].get("base") or {}
+    if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
+        base = {}  # the adapter names it
+    models = {
+        "model": (asked["model"], metadata["model"]),
+        "judge": (asked["judge"], metadata["judge"] or {}),
+        "base": (asked.get("base") or base.get("id"), base),
+    }
+    names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
+    given = {**asked, **asked.get("generation", {})}
+    of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
+    return {
+        **{name: value for name, value in given.items() if name in names},
+        # A model of the Hub is asked at the same commit.
+        **{
+            role: name and hub.at_commit(name, described.get("revision"))
+            for role, (name, described) in models.items()
+        },
+        "benchmark": metadata["benchmark"],
+        "name": metadata.get("name"),
+        "preset": metadata["preset"],
+        "prompts": of_file if Path(prompt_set["file"]).is_file() else prompt_set["variant"],
+        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else source["folder"],
+        "partial": True,  # the same tasks are left out
+    }
 
 
 def identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,12 +198,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     }
 
 
-def add_late_conditions(
-    plan: Plan,
-    metadata: dict[str, Any],
-    scorers: Mapping[str, Model],
-    workers: Sequence[dict[str, Any]],
-) -> None:
+def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[str, Model]) -> None:
     """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
     for role, scorer in scorers.items():
@@ -179,9 +209,6 @@ def add_late_conditions(
         if role == "judge" and "temperature=0" in asked_with:
             entry["decoding"] = "the server's own"
         entry |= {name: described[name] for name in WHO_ANSWERED if name in described}
-    known = metadata.get("workers", [])
-    if new := [worker for worker in workers if worker not in known]:
-        metadata["workers"] = [*known, *new]
     if metadata != before:
         records.write_run_json(plan.folder, metadata)
 

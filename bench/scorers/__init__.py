@@ -1,8 +1,7 @@
 """Models. `load` takes any MODEL of the command line.
 
-`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `lm-eval:FILE.jsonl`,
-`openai:NAME@URL`, `python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or
-`NAME@REVISION`.
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`,
+`python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
 
 A kind of model is a class (`bench.scorers.base.Backend`) and a line in `BACKENDS`. Another package
 adds a kind by an entry point of the group `bench.models`; see docs/models.md.
@@ -17,6 +16,7 @@ from typing import Any, TypedDict, Unpack
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, expected
 from bench.scorers.base import Answer, Backend, Model
+from bench.scorers.cluster import Remote
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
 from bench.tasks.nli_labels import label_order
@@ -43,12 +43,13 @@ BACKENDS = {
     "tiny": "bench.scorers.tiny:Tiny",
     "replay": "bench.scorers.replay:Replay",
     "predictions": "bench.scorers.replay:Predictions",
-    "lm-eval": "bench.scorers.replay:HarnessSamples",
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }
 # Options that change answers: kinds without them refuse them.
 OF_ANSWERS = ("base", "label_names", "as_model")
+# Options that workers of a cluster do not get: endpoints are asked from here.
+OF_CLUSTER = ("scheduler", "resources", "limits", "keys")
 # The beginning of an absolute path on Windows, for example `C:\models\x` or `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -66,6 +67,8 @@ class LoadOptions(TypedDict, total=False):
     generation: Generation | Mapping[str, Any] | None
     limits: Limits | Mapping[str, Any] | None
     keys: Mapping[str, str] | None
+    scheduler: str | None
+    resources: Mapping[str, float] | None
 
 
 def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptions]) -> Model:
@@ -83,8 +86,13 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
         'simulated respondent'
     """
     model = hub.at_revision(model, revision)
-    check(model)
     backend, (_, rest) = backend_of(model), split_kind(model)
+    if (scheduler := options.get("scheduler")) and not backend.stays_here:
+        own = {name: value for name, value in options.items() if name not in OF_CLUSTER}
+        remote = Remote(scheduler, options.get("resources") or {}, (load, model, own))
+        remote.loaded_as = (model, own)
+        return remote
+    check(model)
     given = _given(options)
     if not backend.writes_replies(rest):
         given["generation"].refuse(given["generation"].changed(), f"model {model} cannot follow it")

@@ -18,11 +18,7 @@ def short_name(model: str) -> str:
         return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
-    path = PureWindowsPath(model.removeprefix("lm-eval:"))
-    # The harness names the folder of its samples after the model, with __ for slashes.
-    if model.startswith("lm-eval:") and (folder := path.parent.name):
-        return folder.rpartition("__")[2]
-    return path.name.removesuffix(".gguf").removesuffix(".jsonl")
+    return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")
 
 
 def path_slug(model: str) -> str:

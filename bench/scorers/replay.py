@@ -2,12 +2,10 @@
 
 `replay:FILE` has an answer of a language model per line, which we find by its names or by its exact
 prompt; people who grade replies by hand fill in such a table. `predictions:FILE` has the label or
-the probabilities of a pair per line. `lm-eval:FILE` has samples of lm-evaluation-harness for a task
-of `bench export`. Results of a batch are in `scorers.endpoint.batch`.
+the probabilities of a pair per line. Results of a batch are in `scorers.endpoint.batch`.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -25,7 +23,7 @@ from pydantic import (
 
 from bench.core.cells import unguarded
 from bench.core.errors import BadInput, explained, quoted
-from bench.data.readers import as_path, open_file, read_json_lines, read_table, read_text
+from bench.data.readers import as_path, open_file, read_json_lines, read_table
 from bench.scorers.base import VERBS, Answer, Model
 from bench.scorers.endpoint import batch
 from bench.tasks import READ
@@ -33,8 +31,6 @@ from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
 
 NAMES = ("task", "item_id", "request")
-# The options of a logged choice.
-LETTERS = "ABC"
 # Rounded probabilities may not sum to 1 exactly.
 TOLERANCE = 0.002 + 1e-9
 
@@ -86,8 +82,6 @@ class _Recorded(Model):
     from_file = True
     is_free = True
     stays_here = True
-    # The remedy if an answer is missing.
-    advice = ""
 
     def __init__(self, rest: str | Path, name: str = "") -> None:
         self.path = as_path(rest)
@@ -116,7 +110,6 @@ class _Recorded(Model):
                 raise BadInput(
                     f"{self.path}: has no answer for task {request.task!r}, item_id "
                     f"{request.item_id!r}, request {request.request!r}, repeat {request.repeat}"
-                    f"{self.advice}"
                 )
             answers.append(found[0])
         return answers
@@ -185,67 +178,6 @@ class Replay(_Recorded):
     def keys(self, request: Request) -> list[Key]:
         names = (request.task, request.item_id, request.request, request.repeat)
         return [names, (request.text,)]
-
-
-class HarnessSamples(_Recorded):
-    """Returns the samples of `lm_eval --log_samples` for a task of `bench export`."""
-
-    kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
-    advice = (
-        ", or has another prompt; give the --data, --categories, --limit, --set and --prompts of "
-        "`bench export`, and lm_eval no --limit"
-    )
-
-    def __init__(self, rest: str | Path) -> None:
-        super().__init__(rest)
-        for place, fields in self._rows():
-            try:
-                key = tuple(str(fields["doc"][name]) for name in (*NAMES, "prompt"))
-                values = [response[0] for response in fields["resps"]]
-                self._answers[key] = Answer(values[0]) if len(values) == 1 else _likeliest(values)
-            except (TypeError, KeyError, IndexError, ValueError):
-                raise BadInput(
-                    f"{place}: is no logged sample of a task that `bench export cbbq --as "
-                    "lm-eval` wrote; give the file samples_TASK_DATE.jsonl of `--log_samples`"
-                ) from None
-        are_letters = {answer.logprobs is not None for answer in self._answers.values()}
-        if len(are_letters) != 1:
-            raise BadInput(f"{self.path}: holds no samples, or samples of several tasks")
-        by_letters = are_letters.pop()
-        self.request_types = ("choose",) if by_letters else ("generate",)
-        self.answer_modes = ("letters",) if by_letters else ("text",)
-        self._results = self._results_beside()
-        named = self._results.get("model_name") or self.path.parent.name.replace("__", "/")
-        self.name = self.display_name = str(named or self.name)
-
-    def describe(self) -> dict[str, Any]:
-        metadata, config = super().describe(), self._results.get("config", {})
-        known = {
-            "revision": config.get("model_sha") or metadata["revision"],
-            "dtype": config.get("model_dtype"),
-            "parameters": config.get("model_num_parameters"),
-            "harness": self._results.get("lm_eval_version"),
-            "samples": self.path.name,
-        }
-        return metadata | {name: value for name, value in known.items() if value}
-
-    def keys(self, request: Request) -> list[Key]:
-        return [(request.task, request.item_id, request.request, request.text)]
-
-    def _results_beside(self) -> dict[str, Any]:
-        """Read the results file of the same date; empty if there is none."""
-        date = self.path.stem.rpartition("_")[2]
-        try:
-            return dict(json.loads(read_text(self.path.with_name(f"results_{date}.json"))))
-        except (BadInput, ValueError, TypeError):
-            return {}
-
-
-def _likeliest(values: Sequence[Any]) -> Answer:
-    """Answer with the likeliest letter, the first one if several are equal."""
-    logprobs = tuple(float(value) for value, _is_greedy in values)
-    letters = dict(zip(LETTERS, logprobs, strict=True))
-    return Answer(max(letters, key=letters.__getitem__), logprobs)
 
 
 class Predictions(_Recorded):

@@ -1,23 +1,15 @@
-"""Runs and questions in the formats of other programs, which can read them."""
+"""Runs as records of Every Eval Ever, by its own schema."""
 
 import importlib.util
 import json
-import runpy
-import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
-from huggingface_hub import parse_eval_result_entries
 
-from bench import export, run
-from bench.benchmarks import get
-from bench.data import find
-from bench.data.readers import to_toml
-from bench.export import eee, lm_eval
+from bench import run
+from bench.export import eee
 from bench.metrics.table import ALL
-from bench.scorers.names import short_name
 from tests.helpers.cases import cases
 
 RUNS = {
@@ -25,23 +17,13 @@ RUNS = {
     "cbbq": {"limit": 3},
     "nli_coal": {"limit": 4},
 }
-CBBQ = {"categories": ["gender", "age"], "limit": 6, "data": "samples"}
-SCORES = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), (ALL, "accuracy"))
-
-
-def score(done, task, metric):
-    rows = done.scores().query("category == 'all' and task == @task and metric == @metric")
-    return float(rows.score.item())
-
-
-# Every Eval Ever
 
 
 @pytest.mark.parametrize("benchmark", RUNS)
 def test_runs_become_records_of_every_eval_ever(benchmark, own_folder):
     done = run.evaluate(benchmark, "simulated:bias=0.7", out="r", **RUNS[benchmark])
-    (file, samples) = export.write_runs(["r"], "eee", Path("out"))
-    assert (file, samples) == tuple(export.write_runs(["r"], "eee", Path("out")))
+    file, samples = eee.write(done, Path("out"))
+    assert [file, samples] == eee.write(done, Path("out"))
     content = json.loads(file.read_text("utf-8"))
     lines = [json.loads(line) for line in samples.read_text("utf-8").splitlines()]
     pointer, results = content["detailed_evaluation_results"], content["evaluation_results"]
@@ -74,112 +56,4 @@ def test_runs_become_records_of_every_eval_ever(benchmark, own_folder):
 @cases(__file__, "model_ids.csv")
 def test_a_model_has_an_organisation_and_a_name(case):
     described = {column: cell for column, cell in case.items() if cell}
-    assert export.model_id(described) == case["name"]
-
-
-# The Hugging Face Hub
-
-
-def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(own_folder, refusal):
-    shutil.copytree(get("mcbe").metadata.samples, "mcbe")
-    options = {"limit": 2, "data": "mcbe", "tasks": ["ss"]}
-    asked = run.evaluate("mcbe", "simulated:bias=0.5", out="s", **options)
-    keys = ["task", "item_id", "request", "response"]
-    asked.records[keys].to_json("answers.jsonl", orient="records", lines=True)
-    assert "the package's samples" in refusal(export.write_runs, ["s"], "hub", Path("out"))
-    manifest = {
-        "name": "McBE",
-        "version": "0123456",
-        "revision": "0123456789" * 4,
-        "fetched_from": "https://huggingface.co/datasets/Velikaya/McBE",
-    }
-    Path("mcbe/dataset.toml").write_text(to_toml(manifest), "utf-8")
-    done = run.evaluate("mcbe", "replay:answers.jsonl", out="r", **options)
-    message = refusal(export.write_runs, ["r"], "hub", Path("out"))
-    assert "is not known to be Velikaya/McBE" in message
-    manifest["sha256"] = find("mcbe", "mcbe").sha256
-    Path("mcbe/dataset.toml").write_text(to_toml(manifest), "utf-8")
-    (file,) = export.write_runs(["r"], "hub", Path("out"))
-    assert file.parent == Path("out/recorded/answers.jsonl/.eval_results")
-    entries = parse_eval_result_entries(yaml.safe_load(file.read_text("utf-8")))
-    (entry,) = [entry for entry in entries if entry.task_id == "ss_score"]
-    assert (entry.dataset_id, entry.dataset_revision) == ("Velikaya/McBE", manifest["revision"])
-    assert entry.value == pytest.approx(score(done, "ss", "score"), abs=1e-6)
-    assert "95 % interval" in str(entry.notes)
-
-
-# lm-evaluation-harness
-
-
-@pytest.mark.parametrize("read", ["letters", "text"])
-def test_the_harness_reads_and_scores_as_a_run_does_and_its_samples_are_scored_here(
-    read, own_folder
-):
-    options = {**CBBQ, "settings": {"option_order": "rotated"}}
-    done = run.evaluate("cbbq", "simulated:bias=0.6", out="r", read=read, **options)
-    lm_eval.write(Path("tasks"), **options)
-    name = "letters" if read == "letters" else "replies"
-    text = Path(f"tasks/cbbq_{name}.yaml").read_text("utf-8")
-    task = yaml.safe_load(text.replace("!function utils.", ""))
-    ours = runpy.run_path("tasks/utils.py")
-    given = done.records.set_index(["task", "item_id", "request"])
-    values, logged = [], []
-    for line in Path("tasks/questions.jsonl").read_text("utf-8").splitlines():
-        doc = json.loads(line)
-        row = given.loc[(doc["task"], doc["item_id"], doc["request"])]
-        assert doc["prompt"] == row.prompt
-        results, responses = [row.response], [[row.response]]
-        if read == "letters":
-            results = [(-float(letter != row.response), False) for letter in "ABC"]
-            responses = [[[str(number), "False"]] for number, _greedy in results]
-        values.append(ours[task["process_results"]](doc, results))
-        logged.append({"doc": doc, "resps": responses})
-    assert len(logged) == len(given)
-    scores = {}
-    for metric in task["metric_list"]:
-        numbers = [value[metric["metric"]] for value in values]
-        scores[metric["metric"]] = ours[metric["aggregation"]](numbers)
-    expected = {metric: score(done, part, metric) for part, metric in SCORES}
-    assert scores == pytest.approx(expected, abs=1e-12)
-    Path("out").mkdir()
-    samples = Path(f"out/samples_cbbq_{name}_2026-01-01T00.jsonl")
-    samples.write_text("\n".join(map(json.dumps, logged)), "utf-8")
-    about = {"model_name": "Qwen/Qwen3-8B", "config": {"model_sha": "a" * 40}}
-    Path("out/results_2026-01-01T00.json").write_text(json.dumps(about), "utf-8")
-    again = run.evaluate("cbbq", f"lm-eval:{samples}", out="again", **options)
-    assert again.label == short_name("lm-eval:a/Qwen__Qwen3-8B/s.jsonl") == "Qwen3-8B"
-    assert export.model_id(again.metadata["model"]) == "Qwen/Qwen3-8B"
-    assert {metric: score(again, part, metric) for part, metric in SCORES} == expected
-
-
-def test_what_the_harness_cannot_ask_or_did_not_log_is_refused(own_folder, refusal):
-    thought = {**CBBQ, "settings": {"prompting": "Q+IF+CoT"}}
-    assert "asks each question once" in refusal(lm_eval.write, Path("t"), **thought)
-    lm_eval.write(Path("tasks"), **CBBQ)
-    docs = Path("tasks/questions.jsonl").read_text("utf-8").splitlines()
-    lines = [json.dumps({"doc": json.loads(doc), "resps": [["A"]]}) for doc in docs]
-    Path("s.jsonl").write_text("\n".join(lines), "utf-8")
-    more = {**CBBQ, "limit": 7}
-    assert "has no answer for task" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **more)
-    other = {**CBBQ, "prompts": "reworded"}
-    assert "has another prompt" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **other)
-    Path("s.jsonl").write_text('{"doc": {"text": "t"}, "resps": [["A"]]}', "utf-8")
-    assert "line 1: is no logged" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **CBBQ)
-
-
-@pytest.mark.slow
-def test_the_harness_itself_runs_the_tasks(own_folder):
-    harness = pytest.importorskip("lm_eval")
-    from lm_eval.tasks import TaskManager
-
-    lm_eval.write(Path("tasks"), **CBBQ)
-    names = ["cbbq_letters", "cbbq_replies"]
-    manager = TaskManager(include_path="tasks")
-    found = harness.simple_evaluate("dummy", tasks=names, task_manager=manager, log_samples=True)
-    for task in names:
-        lines = [json.dumps(line, default=str) for line in found["samples"][task]]
-        Path(f"{task}.jsonl").write_text("\n".join(lines), "utf-8")
-        done = run.evaluate("cbbq", f"lm-eval:{task}.jsonl", out=task, **CBBQ)
-        for place in SCORES:
-            theirs = found["results"][task][f"{place[1]},none"]
-            assert theirs == pytest.approx(score(done, *place), nan_ok=True)
+    assert eee.model_id(described) == case["name"]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from huggingface_hub import constants
@@ -127,7 +128,8 @@ def test_an_adapter_is_put_on_its_base_model(hub, main, llama, network, own_fold
 
 
 def check_same(one, other):
-    assert run.repeating.difference(one.records, other.records).endswith("are the same")
+    one, other = (done.records.drop(columns="seconds") for done in (one, other))
+    pd.testing.assert_frame_equal(one, other)
 
 
 @pytest.mark.parametrize("name", ["tiny", "lora"])
@@ -147,8 +149,6 @@ def test_a_run_is_repeated_and_continued_at_the_commits_of_its_model_and_base(
     assert again.metadata["asked"]["model"] == model
     assert (done.label, again.label) == (name, f"{name}@{commits[name][:7]}")
     check_same(done, again)
-    message = refusal(run.repeat, "first", out="third", revision="main")
-    assert "names another revision" in message
     (done.folder / "records/answers.parquet").unlink()
     message = refusal(run.evaluate, "cbbq", f"acme/{name}", out="first", **ASKED)
     assert f"first: was begun with another model ({'base' if base else 'revision'} was " in message
