@@ -98,7 +98,7 @@ class Plan:
             "label_names": list(label_order(config.labels_of(model))),
             "generation": config.generation.changed(),
             "base": base,
-            # Runs of 0.3 and before took every k-th item.
+            # Earlier versions took every k-th item.
             "sample": "balanced" if config.limit else None,
         }
         self.options: dict[str, Any] = {

@@ -90,14 +90,24 @@ AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exao
 # Names in GGUF files for texts that begin with a token, and whose words are whole if they are one
 # token, whatever the merges.
 WHOLE_WORDS = (
-    *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0"),
-    *("lfm2", "jina-v5-nano", "tekken"),
+    "llama3",
+    "llama-v3",
+    "llama-bpe",
+    "falcon3",
+    "falcon-h1",
+    "pixtral",
+    "midm-2.0",
+    "lfm2",
+    "jina-v5-nano",
+    "tekken",
 )
 # Keys of tokens by transformers' names of their roles.
 ROLES = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 # The remedy for a file that cannot be read here.
-SERVE = "serve it with llama.cpp (`llama-server -m FILE`) and give openai:NAME@URL, for example "
-SERVE += "openai:my-model@http://localhost:8080/v1"
+LLAMA_SERVER = (
+    "serve it with llama.cpp (`llama-server -m FILE`) and give openai:NAME@URL, for example "
+)
+LLAMA_SERVER += "openai:my-model@http://localhost:8080/v1"
 
 
 class GGUF:
@@ -214,7 +224,7 @@ class GGUF:
                 raise BadInput(
                     f"{self.path}: splits texts as {name} (tokenizer.ggml.pre), which is not known "
                     "here, so the tokens would be others than in training; give the model's folder "
-                    f"with its tokenizer.json, or {SERVE}"
+                    f"with its tokenizer.json, or {LLAMA_SERVER}"
                 )
         kind = self._token("model")
         if kind == "gpt2":
@@ -311,13 +321,14 @@ class GGUF:
         lacks = f" ({_first(missing)} is not in its folder)" if match and missing else ""
         raise BadInput(
             f"{self.path}: is part {number} of {n_parts} of a model{lacks}; join the parts with "
-            f"`llama-gguf-split --merge {names[0]} {stem}.gguf` and give the result, or {SERVE}"
+            f"`llama-gguf-split --merge {names[0]} {stem}.gguf` and give the result, or "
+            f"{LLAMA_SERVER}"
         )
 
     def _refusal(self, problem: str) -> BadInput:
         return BadInput(
             f"{self.path}: {problem}, which cannot be used here, so that the numbers would be "
-            f"those of another model; {SERVE}"
+            f"those of another model; {LLAMA_SERVER}"
         )
 
 

@@ -296,11 +296,6 @@ def fingerprint(path: Path) -> str:
     return prefix + total.hexdigest()[:16]
 
 
-def is_fingerprint(text: str) -> bool:
-    """Return whether a text is a fingerprint of files, and not a commit or a recipe."""
-    return text.startswith((SMALL_FILES, PARTS))
-
-
 def _files(path: Path) -> Iterable[tuple[str, Path]]:
     """List the files of a model, or the one file that `path` is, with their names."""
     if not path.is_dir():

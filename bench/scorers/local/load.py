@@ -25,8 +25,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
-from bench.scorers.local.gguf import GGUF
-from bench.scorers.local.gguf import SERVE as SERVE_GGUF
+from bench.scorers.local.gguf import GGUF, LLAMA_SERVER
 from bench.scorers.local.hub import Location, base_of
 from bench.scorers.local.kinds import kind_of
 from bench.scorers.local.logprobs import trial_ids
@@ -116,7 +115,7 @@ def load(
         raise
     except Exception as error:  # code and files of others can be wrong in any way
         if "gguf_file" in options:
-            remedy = SERVE_GGUF
+            remedy = LLAMA_SERVER
         raise BadInput(explain_load_error(model, error, problem, remedy)) from error
 
 
