@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, closest, plain, quoted
 from bench.core.progress import say
-from bench.core.text import STRICT_JSON, repeated
+from bench.core.text import STRICT_JSON, repeated, whole_characters
 
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
@@ -521,11 +521,15 @@ def _json(path: Path, text: str) -> list[list[Any]]:
 # JSON
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
+def read_json_lines(path: Path, *, replies: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank.
+
+    Args:
+        replies: whether models wrote the texts, so that a half of a character is replaced.
+    """
     for number, line in read_lines(path):
         if line.strip():
-            value = _parse_json(path, line, number)
+            value = _parse_json(path, line, number, replies=replies)
             _check_object(f"{path}, line {number}", value)
             yield number, value
 
@@ -535,12 +539,13 @@ def _check_object(place: str, value: Any) -> None:
         raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
 
 
-def _parse_json(path: Path, text: str, line: int = 0) -> Any:
+def _parse_json(path: Path, text: str, line: int = 0, *, replies: bool = False) -> Any:
     """Return the value of a JSON document, which is one line of a file or all of it."""
     try:
         value = STRICT_JSON.decode(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is not a character
-            json.dumps(value, ensure_ascii=False).encode()
+            written = json.dumps(value, ensure_ascii=False)
+            value = json.loads(whole_characters(written) if replies else written.encode())
         return value
     except BadInput as error:
         place = f"{path}, line {line or _line_of_repeated_key(text)}"

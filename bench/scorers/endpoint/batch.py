@@ -48,7 +48,7 @@ class Batch(Model):
         self._answers: dict[str, dict[str, Any] | Unanswered] = {}
         self._failures: dict[str, list[Refusal]] = {}
         for path in _files(source) if source else []:
-            for number, line in read_json_lines(path):
+            for number, line in read_json_lines(path, replies=True):
                 self._read(f"{path}, line {number}", line)
         self.ids = self._answers.keys() | self._failures.keys()
         if source and not self.ids:

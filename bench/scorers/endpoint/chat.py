@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
+from bench.core.text import whole_characters
 from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
@@ -139,7 +140,7 @@ class Chat:
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
-        return Answer(responses.clean(text), error=error, cut=cut)
+        return Answer(whole_characters(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
         return request.max_new_tokens + (self.options.thinking_tokens or 0)
