@@ -338,9 +338,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
             f"of your own, `bench fetch {benchmark}` brings the released ones"
         )
     if not own.files(folder):
-        raise BadInput(
-            f"{folder}: holds no data of {metadata.title} ({found}); expected {metadata.layout}"
-        )
+        raise BadInput(f"{folder} ({found}): {metadata.no_data}")
     manifest = dataset.read_manifest(folder)
     texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
     if folder.is_dir():  # it can be the release, and a single file is the user's own

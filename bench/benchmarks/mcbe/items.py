@@ -6,12 +6,12 @@ explanation of the bias, and its severity from 0 to 10 as people judged it.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from bench.core.cells import to_number
@@ -21,9 +21,6 @@ from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
 from bench.data.readers import TableRow, read_table
 from bench.data.texts import Text, language
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CATEGORY_LABELS = {
     "gender": "性别",
@@ -142,12 +139,6 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
             tables.setdefault((suffix, path.parent), {})[str(path)] = name
     best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
     return tables[best] if best else {}
-
-
-def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file that rows of a category belong into, and their columns; nothing for others."""
-    if category and set(COLUMNS) <= set(rows):
-        yield f"{category}.csv", rows[list(COLUMNS)]
 
 
 def categories_of(folder: Path) -> dict[str, bool]:
