@@ -261,15 +261,13 @@ def _apply(
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
     """Expand the templates of one condition of a category."""
-    checks, slots = {}, {}
-    shared: dict[str, dict[str, Any]] = {}
+    checks, shared = {}, dict[str, dict[str, Any]]()
     for template, check in zip(read, check_labels(read, expansion), strict=True):
-        name = template.name
-        checks[name], slots[name] = check, target_slot(template)
-        shared[name] = {
+        checks[template.name] = check
+        shared[template.name] = {
             "category": template.category,
             "condition": template.condition,
-            "template": name,
+            "template": template.name,
             "polarity": template.polarity,
             "polarity_column": template.cells["question_polarity"],
             "topic": template.cells["subcategory"].strip(),
@@ -280,16 +278,15 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
             "label_column": template.label,
             "target": required_target(template),
         }
+    slots = {template.name: target_slot(template) for template in read}
     for template, texts in templates.filled(read, expansion):
         name = template.name
         label, reason = checks[name][texts["swapped"]]
-        question = Question(
-            **shared[name],
-            **texts,
-            label_audited=label,
-            target_name=texts["name2" if slots[name] else "name1"],
+        target_name = texts["name2" if slots[name] else "name1"]
+        yield (
+            Question(**shared[name], **texts, label_audited=label, target_name=target_name),
+            reason,
         )
-        yield question, reason
 
 
 def texts(source: Source) -> list[Text]:

@@ -158,7 +158,10 @@ def files(folder: Path) -> dict[str, list[Path]]:
     known = categories_of(folder)
     paths, unknown = scan(folder, known)
     for path in unknown:
-        remedy = "; or move the file out of the folder"
+        remedy = (
+            "; or move the file out of the folder; of a table of several categories, write a file "
+            "for each"
+        )
         raise BadInput(unknown_category(path, category_of(path), folder, known, remedy))
     return {name: [path] for name, path in paths.items()}
 
