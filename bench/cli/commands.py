@@ -138,7 +138,6 @@ def export(
 def report(
     study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
-    jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
     dry_run: bool = DRY_RUN,
     format: Format = FORMAT,
 ) -> None:
@@ -163,7 +162,7 @@ def report(
         for step in plan.steps:
             say(f"run this first: {step}")
         return
-    made = build.make(plan, out or None, jobs)
+    made = build.make(plan, out or None)
     print(made.page)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
