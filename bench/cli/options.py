@@ -39,7 +39,6 @@ OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),
     "requests": (RunConfig, OF_REQUESTS),
     "data": (RunConfig, ("data", "settings")),
-    "expand": (RunConfig, ("data",)),
     "build": (BuildOptions, BuildOptions.described()),
     "train": (TrainOptions, TrainOptions.described()),
 }

@@ -1,7 +1,7 @@
 """Read tables, JSON, TOML and YAML of users, and write TOML.
 
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
-Parquet, Arrow or Feather. We recognize these by their content, and read every cell as a text. Text
+Parquet or Feather. We recognize these by their content, and read every cell as a text. Text
 is UTF-8, or UTF-16 as Excel's "Unicode text"; any file may be packed by gzip. Each function raises
 `BadInput` for a file that is wrong, with the file and the line, or the row and column, and the
 allowed values.
@@ -33,8 +33,7 @@ MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # The bytes at the start of a file that tell its kind.
 HEAD = 512
-GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-ARROW_FILE, ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
+GZIP, ZIP, PARQUET, FEATHER = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
 SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
 UNPACK = "unpack it, and give the file in it"
 # The first bytes of files that hold no text, what these files are, and what to do with them.
@@ -221,7 +220,7 @@ def read_table(
     raw = read_bytes(path)
     if raw.startswith(ZIP):
         return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
-    if raw.startswith((PARQUET, ARROW_FILE, ARROW_STREAM)):
+    if raw.startswith((PARQUET, FEATHER)):
         records = _arrow(path, raw)
     else:
         encoding = _encoding(path, raw, default=encoding)
@@ -470,7 +469,7 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
-    """Read Parquet, or Arrow as a file (Feather) or as `Dataset.save_to_disk` writes it.
+    """Read Parquet, or Feather, which is a file of Arrow.
 
     A column of `ClassLabel` gets the names of its numbers, which stand in the metadata.
     """
@@ -480,10 +479,8 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
     try:
         if raw.startswith(PARQUET):
             table = pq.read_table(io.BytesIO(raw))
-        elif raw.startswith(ARROW_FILE):
-            table = pa.ipc.open_file(raw).read_all()
         else:
-            table = pa.ipc.open_stream(raw).read_all()
+            table = pa.ipc.open_file(raw).read_all()
         metadata = json.loads((table.schema.metadata or {}).get(b"huggingface", "{}"))
         features = metadata.get("info", {}).get("features", {})
         labels = {name: feature.get("names") for name, feature in features.items()}
