@@ -194,7 +194,11 @@ FOREIGN = "line 1: ambiguous-gender_ambiguous_"
     [
         (lambda lines: lines[1:], {}, "results: has no answer to ambiguous-gender_ambiguous_"),
         (lambda lines: [*lines, lines[0]], {}, "line 13, and results/1.jsonl, line 1: are both an"),
-        (lambda lines: [lines[0].replace("ous-gender", "ous-age"), *lines], {}, FOREIGN.replace("gender", "age", 1)),
+        (
+            lambda lines: [lines[0].replace("ous-gender", "ous-age"), *lines],
+            {},
+            FOREIGN.replace("gender", "age", 1),
+        ),
         (list, {"temperature": 0.5}, FOREIGN),
         (list, {"limit": 1}, FOREIGN),
         (list, {"as_model": ""}, "name the model that gave them by --as-model"),
