@@ -176,8 +176,9 @@ def display(plan: Plan) -> dict[str, Any]:
 def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     """Return the other entries of a new run; raise BadInput if a file lacks an answer."""
     prompt_set = plan.prompt_set
-    own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
-    model.cover(own_requests)
+    every_request = [request for stage in requests.stages for request in stage]
+    model.cover(every_request)
+    own_requests = [request for request in every_request if not request.of_judge]
     languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
