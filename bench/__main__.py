@@ -11,14 +11,13 @@ def main() -> None:
         _use_utf8()
         from bench import cli
 
-        status = cli.main()
+        sys.exit(cli.main())
     except KeyboardInterrupt:
         from bench.core.errors import CONTINUES
         from bench.core.progress import say
 
         say(f"bench: interrupted; {CONTINUES}")
-        status = 130
-    sys.exit(status)
+        sys.exit(130)
 
 
 def _use_utf8() -> None:
