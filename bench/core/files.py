@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,33 +56,37 @@ def explain_write_errors(path: Path) -> Iterator[None]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield an empty draft that replaces `path` if this block succeeds.
 
-    We also remove the drafts of killed processes in this folder, and explain errors of the disk.
+    Several threads and processes may write one file, and the last one counts. We also remove the
+    drafts of killed processes in this folder, and explain errors of the disk.
     """
-    draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with _locked(draft):
-                _remove_unlocked(path.parent)
+        _remove_unlocked(path.parent)
+        with _draft(path) as draft:
+            try:
                 yield draft
                 with draft.open("rb+") as stream:
                     os.fsync(stream.fileno())  # else the file may be empty after a power cut
                 os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+            finally:
+                draft.unlink(missing_ok=True)
 
 
 @contextmanager
-def _locked(draft: Path) -> Iterator[None]:
-    """Make a draft, and lock it for this block if the system has locks."""
-    if fcntl is None:
-        draft.touch()
-        yield
-        return
-    with draft.open("wb") as stream:
-        with suppress(OSError):
-            fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+def _draft(path: Path) -> Iterator[Path]:
+    """Make a draft of `path` for this block, and lock it if the system has locks."""
+    while True:
+        draft = path.with_name(f"{DRAFT}{secrets.token_hex(4)}-{path.name}")
+        with draft.open("xb") as stream:
+            if fcntl is None:
+                stream.close()  # Windows does not replace a file by an open one
+            else:
+                with suppress(OSError):
+                    fcntl.flock(stream, fcntl.LOCK_EX)
+            # Another writer may have removed it before we locked it.
+            if draft.exists():
+                yield draft
+                return
 
 
 def _remove_unlocked(folder: Path) -> None:

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.core.files import DRAFT, atomic_path, file_name_error
+from bench.core.files import DRAFT, atomic_path, atomic_write, file_name_error
 from bench.core.locks import Held, lock
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such locks")
+fcntl = pytest.importorskip("fcntl", reason="this system has no such locks")
 CODE = """
 import fcntl, os, sys
 from pathlib import Path
@@ -37,14 +38,44 @@ def start(folder, block, errno=0):
 
 
 def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(tmp_path):
-    killed, alive = start(tmp_path, "write"), start(tmp_path, "write")
+    alive = start(tmp_path, "write")
+    (of_alive,) = os.listdir(tmp_path)
+    assert of_alive.startswith(DRAFT)
+    killed = start(tmp_path, "write")
     killed.kill()
     killed.wait()
     with atomic_path(tmp_path / "other") as draft:
         draft.touch()
-    assert {*os.listdir(tmp_path)} == {f"{DRAFT}{alive.pid}-file", "other"}
+    assert {*os.listdir(tmp_path)} == {of_alive, "other"}
     alive.communicate()
     assert {*os.listdir(tmp_path)} == {"file", "other"}
+
+
+def test_a_draft_that_another_writer_removed_before_it_was_locked_is_made_anew(
+    tmp_path, monkeypatch
+):
+    drafts, lock_file = [], fcntl.flock
+
+    def remove_then_lock(stream, how):
+        drafts.append(stream.name)
+        if len(drafts) == 1:
+            os.remove(stream.name)
+        lock_file(stream, how)
+
+    monkeypatch.setattr("fcntl.flock", remove_then_lock)
+    atomic_write(tmp_path / "file", "text")
+    assert len(drafts) == 2
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_threads_that_write_one_file_all_succeed(tmp_path):
+    """Each thread writes a text of its own, and the file is one of these as a whole."""
+    path, texts = tmp_path / "file", [letter * 100_000 for letter in "abcd"]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        for _ in range(25):
+            list(pool.map(lambda text: atomic_write(path, text), texts))
+            assert path.read_text() in texts
+    assert os.listdir(tmp_path) == ["file"]
 
 
 PLAIN = ["age", "年龄", "v1.0 b"]

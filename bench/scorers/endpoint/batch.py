@@ -44,7 +44,7 @@ class Batch(Model):
         self._results: dict[str, list[dict[str, Any] | Unanswered | Refusal]] = {}
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
         for path in filter(None, paths):
-            for number, line in read_json_lines(path):
+            for number, line in read_json_lines(path, replies=True):
                 self._add(f"{path}, line {number}", line)
         if source and not self._places:
             raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")

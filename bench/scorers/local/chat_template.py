@@ -8,6 +8,7 @@ stay special.
 
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,8 +36,10 @@ SWITCH = "enable_thinking"
 PROBE = "Where is the book?"
 # We look for the token that it writes behind this reply.
 PROBE_REPLY = "On the table."
-# Time limit of a chat template; a usual one takes less than a millisecond.
+# Limits of a chat template; a usual one takes less than a millisecond, and some kilobytes.
 SECONDS = 5.0
+MEMORY = 256 << 20  # bytes
+CHARACTERS = 1_000_000  # of a rendered prompt, besides those of its turns
 # The function by which chat templates write today's date, and the codes in its argument.
 DATE = "strftime_now"
 CODES = [f"%{dash}{letter}" for dash in ("", "-") for letter in "aAbBcdeDFGHIjmMpSTuUVwWxXyYzZ"]
@@ -178,7 +181,7 @@ class ChatFormatter:
             date_options["date_codes"] = {code: self.date.strftime(code) for code in CODES}
         try:
             # In Jinja's sandbox, so that a template can neither run code nor read files.
-            with _time_limit(SECONDS):
+            with _time_limit(SECONDS), _memory_limit(MEMORY):
                 text = self.tokenizer.apply_chat_template(
                     conversation,
                     tokenize=False,
@@ -186,6 +189,8 @@ class ChatFormatter:
                     **self._arguments,
                     **date_options,
                 )
+            if len(text) > CHARACTERS + len(str(conversation)):
+                raise MemoryError(f"it writes {len(text):,} characters")
         except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
                 f"{self.model}: its chat template cannot be used ({type(error).__name__}: {error})"
@@ -212,7 +217,7 @@ class ChatFormatter:
                 self._in_parts = True
                 text = self._fill_template(PROBE)
         except BadInput as error:
-            if isinstance(error.__cause__, TimeoutError):
+            if isinstance(error.__cause__, TimeoutError | MemoryError):
                 raise
             if self._system:
                 self._refuse_system(f"takes no system message ({error.__cause__})")
@@ -254,3 +259,30 @@ def _time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
+
+
+# The limit holds for the process, so that two threads would restore each other's.
+_LIMITED = threading.Lock()
+
+
+@contextmanager
+def _memory_limit(size: int) -> Iterator[None]:
+    """Raise MemoryError in a chat template that takes more than `size` bytes; on Linux only."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    with _LIMITED:
+        before, most = resource.getrlimit(resource.RLIMIT_DATA)
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        limit = pages * resource.getpagesize() + size
+        if before != resource.RLIM_INFINITY:
+            limit = min(limit, before)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+        try:
+            yield
+        except MemoryError as error:
+            raise MemoryError(f"it takes more than {size >> 20} MiB") from error
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (before, most))
