@@ -111,7 +111,7 @@ def test_ids_can_be_read_and_fit_every_service():
 
 def test_the_command_says_what_is_next(bench):
     given = f"cbbq --as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
-    told = {"ask": "--results results writes the next of 2 requests", "next": "`bench run` with the same options"}
+    told = {"ask": "--results results writes the next of 2", "next": "`bench run` with the same"}
     for out, then in told.items():
         results = "--results results" if out == "next" else ""
         status, printed, _ = bench(f"requests {given} --out {out}.jsonl {results}")
