@@ -88,7 +88,8 @@ def requests(
     if written:
         print(f"next: put their results into the folder {folder}")
     if waiting:
-        print(f"then: --results {folder} writes the next of {waiting:,} requests, by these replies")
+        again = f"`bench requests` with the same options and --results {folder}"
+        print(f"then: {again} writes the next of {waiting:,} requests, which need these replies")
     else:
         judge = f" --judge replay:{folder}" if options.get("as_judge") else ""
         print(f"then: `bench run` with the same options and --model replay:{folder}{judge}")

@@ -1,6 +1,5 @@
 """The studies of the papers and of three small models: planned, and run by simulated models."""
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -88,7 +87,7 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
         part |= {"rates": [0, 0.5, 1], "options": {"data": "samples", "limit": 2}}
     path = tmp_path / f"{name}.yml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
-    made = build.make(study.load(path), tmp_path / "out", os.cpu_count())
+    made = build.make(study.load(path), tmp_path / "out")
     assert made.failed == []
     pages = {path.stem for path in made.page.parent.glob("*.html")}
     expected = {job.name for job in build.page_jobs(plan)}

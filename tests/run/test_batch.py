@@ -111,7 +111,7 @@ def test_ids_can_be_read_and_fit_every_service():
 
 def test_the_command_says_what_is_next(bench):
     given = f"cbbq --as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
-    told = {"ask": "2 requests, by these replies", "next": "`bench run` with the same options"}
+    told = {"ask": "--results results writes the next of 2", "next": "`bench run` with the same"}
     for out, then in told.items():
         results = "--results results" if out == "next" else ""
         status, printed, _ = bench(f"requests {given} --out {out}.jsonl {results}")
@@ -179,7 +179,8 @@ def test_failures_are_told_with_their_line_and_asked_again(capsys):
     errors = evaluate_results(out="run", **CBBQ).records.error
     no_text = "the server answered without a text"
     assert [*filter(None, errors)] == ["status 400: too many tokens", "batch expired", no_text]
-    message = "3 requests failed at the service, such as results/1.jsonl, line 1: status 400: too"
+    message = "failed at the service: 3 requests (`bench requests` with --results results writes "
+    message += "them again), first results/1.jsonl, line 1: status 400: too many tokens"
     assert message in capsys.readouterr().err
     assert write("results", "again.jsonl", "cbbq", **CBBQ) == ({Path("again.jsonl"): 3}, 0)
     answer("again.jsonl", Path("results/2.jsonl"), lambda asked: said("B"))

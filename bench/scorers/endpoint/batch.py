@@ -110,7 +110,8 @@ class Batch(Model):
         self.answer([request for request in requests if not request.then and not request.of_judge])
         last = [results[-1] for results in self._results.values()]
         if failed := [result for result in last if isinstance(result, Refusal)]:
-            say(f"{len(failed):,} requests failed at the service, such as {failed[0]}")
+            again = f"`bench requests` with --results {self.source} writes them again"
+            say(f"failed at the service: {len(failed):,} requests ({again}), first {failed[0]}")
 
     def check_known(self, requests: Sequence[Request]) -> None:
         """Refuse results with an id of none of these requests.
