@@ -21,6 +21,8 @@ def main() -> None:
             from bench import cli
 
             status = cli.main()
+            if status == cli.INTERRUPTED and not ending.status:  # by code that raises it itself
+                sys.stderr.write(f"bench: interrupted; {CONTINUES}\n")
             ending.ignore()
         except BaseException:  # a library may convert KeyboardInterrupt
             if not ending.status:

@@ -48,8 +48,11 @@ def _status(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return int(app(arguments, standalone_mode=False) or 0)
-    except SystemExit as error:  # typer raises this for a closed pipe
-        raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer raises this for a closed pipe
+            raise error.__context__ from None
+        say(f"bench: code of a model or a plug-in has ended the command: sys.exit({error.code!r})")
+        return 1
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
