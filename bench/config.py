@@ -185,15 +185,12 @@ class Generation(Options):
     """How a language model generates replies; the defaults are the model's own.
 
     Examples:
-        >>> Generation(temperature=0.0, top_p=0.9).changed()
-        {'temperature': 0.0, 'top_p': 0.9}
+        >>> Generation(temperature=0.0, thinking_tokens=0).changed()
+        {'temperature': 0.0, 'thinking_tokens': 0}
     """
 
     temperature: float | None = option(None, ge=0)
     """Sampling temperature, 0 for greedy decoding; default: the model's own."""
-
-    top_p: float | None = option(None, gt=0, le=1)
-    """Share of probability to sample from, up to 1; default: the model's own."""
 
     system: str = option("", metavar="FILE")
     """File with a system message; default: none."""
@@ -223,7 +220,7 @@ class Generation(Options):
 
 
 class Limits(Options):
-    """The limits of an endpoint; a run's model and judge share its budgets.
+    """The limits of an endpoint; a run's model and judge share its budget.
 
     Examples:
         >>> Limits(concurrency=2, budget_requests=100).changed()
@@ -238,9 +235,6 @@ class Limits(Options):
 
     budget_requests: int | None = option(None, ge=1)
     """Send endpoints at most N requests in all, repeated ones included; default: no budget."""
-
-    budget_tokens: int | None = option(None, ge=1)
-    """Let endpoints read and write at most N tokens in all, then end; default: no budget."""
 
     # The counters (`bench.scorers.budget.Budget`) of a study; default: counters of this run.
     budgets: tuple[Any, ...] = ()
@@ -316,9 +310,6 @@ class RunConfig(Generation, Where):
     as_model: str | None = option(None, metavar="NAME")
     """Name of the model that gave the answers in replay:FILE, as its service spells it; needed for
     results of `bench requests`. Default: the file's name."""
-
-    revision: str | None = None
-    """Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."""
 
     base: str | None = option(None, metavar="MODEL")
     """Base model of an adapter, spelt like --model; default: the one that the adapter names."""
@@ -491,4 +482,3 @@ class TrainOptions(Options):
 
     dtype: str | None = _OF_RUNS["dtype"]
     trust_remote_code: bool = _OF_RUNS["trust_remote_code"]
-    revision: str | None = _OF_RUNS["revision"]

@@ -80,7 +80,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
 
     named = {"model": model, "files": files, "out": out}
     options = TrainOptions.of({**given, **named})
-    model, out = hub.at_revision(options.model, options.revision), Path(out).expanduser()
+    model, out = options.model, Path(out).expanduser()
     scorers.check(model)
     precision = _precision(options.device, options.dtype)
     corpus = read(options.files, options.labels)

@@ -25,7 +25,7 @@ def test_a_wrong_option_is_named_by_its_key_with_what_is_allowed(refusal, given,
     ("given", "message"),
     [
         ({"max_new_tokens": 0}, "--max-new-tokens: 0 is not allowed; it has to be at least 1"),
-        ({"limits": {"budget_tokens": 0}}, "--budget-tokens: 0 is not allowed; it has to be"),
+        ({"limits": {"budget_requests": 0}}, "--budget-requests: 0 is not allowed; it has to be"),
         ({"settings": {"bos": 1}}, "--set: 1 is not a text"),
     ],
 )

@@ -48,8 +48,6 @@ class Release:
         tolerant: settings under which `bench fetch` takes a release with faults.
         arrange: maps the paths of a repository's tables to the names that the loader knows, for
             example `Gender.xlsx` to `xlsx_files/gender.xlsx`.
-        row_columns: the columns of a table that is no file of the release.
-        place_of_rows: yields for the rows of a category the loader's files, and their columns.
         prompts: the prompts in the authors' scripts.
         reply_limit: returns how many tokens the script of a prompt set lets a reply have.
 
@@ -64,8 +62,6 @@ class Release:
     commit: str = ""
     tolerant: Mapping[str, str] = field(default_factory=dict)
     arrange: Callable[[Sequence[str]], Mapping[str, str]] = lambda names: {}
-    row_columns: tuple[str, ...] = ()
-    place_of_rows: "Callable[[str, pd.DataFrame], Iterator[tuple[str, pd.DataFrame]]] | None" = None
     prompts: "OfficialPrompts | None" = None
     reply_limit: Callable[[str], int | None] = lambda prompt_version: None
 
@@ -114,6 +110,14 @@ class Metadata:
         return self.folder / "samples"
 
     @property
+    def no_data(self) -> str:
+        """What is wrong with a folder that lacks its data, and what to do; for messages."""
+        return (
+            f"holds no data of {self.title} in the layout of its release; expected {self.layout}; "
+            "put the released files there, or write a plug-in benchmark (docs/new_benchmark.md)"
+        )
+
+    @property
     def prompts(self) -> Path:
         """The file of its own prompt set."""
         return self.folder / "prompts.toml"
@@ -133,7 +137,7 @@ def read_metadata(
     """Read the description of a benchmark of this package from its `metadata.toml`.
 
     Args:
-        release: the fields of `Release` that are functions or columns of the loader.
+        release: the fields of `Release` that are functions or prompts.
     """
     values = tomllib.loads((package / "metadata.toml").read_text("utf-8"))
     paper = values.pop("paper")

@@ -18,7 +18,6 @@ from bench.cli.app import app
 from bench.core.errors import BadInput, RunFailed, closest
 from bench.core.progress import say
 
-INTERRUPTED = 130
 # Errors of standard output, for example in `bench ... | head`.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 
@@ -56,8 +55,8 @@ def _status(arguments: Sequence[str] | None = None) -> int:
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
-    except (KeyboardInterrupt, typer.Abort):  # `bench.core.process.Ending` prints the line
-        return INTERRUPTED
+    except typer.Abort as error:  # typer's form of Ctrl-C
+        raise KeyboardInterrupt from error
     except OSError as error:  # the disk is full, a folder is gone
         if not error.filename and error.errno in OUTPUT_ERRORS:
             raise

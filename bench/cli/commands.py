@@ -1,7 +1,5 @@
 """Commands that ask models, and score, show and export results."""
 
-import re
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -71,15 +69,9 @@ def requests(
         "Results so far, a file or a folder of files (*.jsonl): write the remaining requests, "
         "and the stage that needs these replies. Default: no results yet.",
     ),
-    url: str = given(
-        "PATH",
-        "Path of the requests; default: /v1/chat/completions. Zhipu has /v4/chat/completions.",
-    ),
     **options: Any,
 ) -> None:
-    """Write the requests of a run for a batch service, and print the next step.
-
-    This file is for `vllm run-batch`, and for the batch services of OpenAI, Alibaba and others.
+    """Write the requests of a run as a batch file in OpenAI's form, and print the next step.
 
     `bench run --model replay:RESULTS --as-model NAME` reads the results.
     """
@@ -89,22 +81,17 @@ def requests(
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of({"benchmark": benchmark, **options})
-    written, waiting = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
-    for file in written:
-        counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
-        print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
+    written, waiting = batch.write(config, results, Path(out).expanduser())
+    for path, count in written.items():
+        print(f"{path}: {count:,} requests")
     folder = results or "results"
-    # This call, without its files.
-    call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
-    judged = f" --judge replay:{folder}" if "as_judge" in options else ""
-    then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
-    if written and waiting:
-        then = (
-            f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
-            f"{waiting:,} requests, which need these replies"
-        )
-    first = f"put the results into the folder {folder}; then " if written else ""
-    print(f"next: {first}{then}")
+    if written:
+        print(f"next: put their results into the folder {folder}")
+    if waiting:
+        print(f"then: --results {folder} writes the next of {waiting:,} requests, by these replies")
+    else:
+        judge = f" --judge replay:{folder}" if options.get("as_judge") else ""
+        print(f"then: `bench run` with the same options and --model replay:{folder}{judge}")
 
 
 @command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
@@ -138,7 +125,6 @@ def export(
 def report(
     study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
-    jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
     dry_run: bool = DRY_RUN,
     format: Format = FORMAT,
 ) -> None:
@@ -163,7 +149,7 @@ def report(
         for step in plan.steps:
             say(f"run this first: {step}")
         return
-    made = build.make(plan, out or None, jobs)
+    made = build.make(plan, out or None)
     print(made.page)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"

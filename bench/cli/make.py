@@ -1,4 +1,4 @@
-"""Commands that make items and models: questions, sentence pairs, classifiers."""
+"""Commands that make items and models: data of your own, sentence pairs, classifiers."""
 
 from pathlib import Path
 from typing import Any
@@ -35,36 +35,6 @@ def new(
         f"--data {folder}, and bench run {name} --data {folder} --model MODEL; the notebook "
         f"curation/curate_{name}.ipynb (`bench notebooks DIR`) is for items of several people"
     )
-
-
-@command(
-    "expand cbbq --out questions",
-    "expand cbbq --data CBBQ --out questions --as csv --repair",
-    panel=MAKE,
-)
-def expand(
-    benchmark: str = argument("BENCHMARK", "cbbq."),
-    *,
-    out: str = given("DIR", "Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.", ...),
-    form: str = given("FORM", "csv, json or both.", "both", "--as"),
-    strict: bool = switch("--strict", "Refuse templates with an error; default: off."),
-    repair: bool = switch("--repair", "Fill misspelt placeholders as meant; default: off."),
-    compat: bool = switch("--compat", "The bytes of the release, errors included; default."),
-    **options: Any,
-) -> None:
-    """Expand templates to multiple-choice questions."""
-    from bench.benchmarks.cbbq.expand import expand as write
-    from bench.data import find
-    from bench.data.readers import as_path
-
-    if resolve(benchmark) != "cbbq":
-        raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    if strict + repair + compat > 1:
-        raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
-    expansion = "strict" if strict else "repair" if repair else "compat"
-    source = find("cbbq", options.get("data"))
-    files = write(source, as_path(out), form, expansion)
-    printing.written(files, "questions")
 
 
 @command(
@@ -129,7 +99,7 @@ def build(
         )
     if captions:
         packs = [with_captions(packs[0], captions)]
-    printing.written(write(packs, as_path(out), **options), "pairs")
+    printing.written(write(packs, as_path(out), **options))
     if "seed" in options or options.get("ns_words", "shipped") != "shipped":
         return
     for used in packs:

@@ -33,13 +33,12 @@ HEADINGS: Mapping[type[Options], str] = {
 }
 # Options that decide the requests of a batch.
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
-OF_REQUESTS -= {"model", "judge", "name", "revision", "base", "label_names"}
+OF_REQUESTS -= {"model", "judge", "name", "base", "label_names"}
 # Models of the options of commands, and the names of these options.
 OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),
     "requests": (RunConfig, OF_REQUESTS),
     "data": (RunConfig, ("data", "settings")),
-    "expand": (RunConfig, ("data",)),
     "build": (BuildOptions, BuildOptions.described()),
     "train": (TrainOptions, TrainOptions.described()),
 }

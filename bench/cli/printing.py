@@ -182,17 +182,15 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
         show(note)
 
 
-def written(files: "Sequence[WrittenFile]", unit: str) -> None:
-    """Print the written files, their numbers of `unit`, and whether they equal the release."""
+def written(files: "Sequence[WrittenFile]") -> None:
+    """Print the written files, their numbers of pairs, and whether they equal the release."""
     for file in files:
         release = ", as released" if file.as_released else ", not as released"
         release = release if file.as_released or file.released else ""
-        print(f"{file.path}: {file.rows:,} {unit}{release} (git blob {file.blob})")
-    same = sum(file.as_released for file in files)
-    # Count rows that are in a CSV and in a JSON file once.
-    rows = sum({file.path.with_suffix(""): file.rows for file in files}.values())
+        print(f"{file.path}: {file.rows:,} pairs{release} (git blob {file.blob})")
+    same, pairs = sum(file.as_released for file in files), sum(file.rows for file in files)
     print(
-        f"{rows:,} {unit} in {len(files)} files, {same} of which are the released ones to the byte"
+        f"{pairs:,} pairs in {len(files)} files, {same} of which are the released ones to the byte"
     )
 
 

@@ -5,11 +5,10 @@ saved notebook, and a saved line would keep all its states.
 """
 
 import io
-import multiprocessing
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
-from bench.core.process import CLEAR_LINE
 from bench.core.text import reveal_invisible
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 LINE_INTERVAL = 30.0  # seconds between two lines without a bar
 BAR_DELAY = 3.0  # seconds; short work needs no bar
+CLEAR_LINE = "\r\x1b[K"
 
 
 def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
@@ -28,10 +28,10 @@ def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
     times = "{elapsed} passed, {remaining} left"
     if in_notebook():
         options |= {"file": _CellOutput(), "ncols": 100, "position": 0, "delay": BAR_DELAY}
-    elif sys.stderr.isatty() and multiprocessing.parent_process() is None:
+    elif sys.stderr.isatty() and threading.current_thread() is threading.main_thread():
         options |= {"delay": BAR_DELAY}
     else:
-        # Parallel processes share a terminal, and print lines.
+        # Threads share a terminal, and print lines.
         lines = {"mininterval": LINE_INTERVAL, "maxinterval": 2 * LINE_INTERVAL}
         options |= {"file": _Lines(), "delay": LINE_INTERVAL, "position": 0, **lines}
         return tqdm(**options, bar_format=f"{{desc}}: {counts}, {times}")
@@ -69,7 +69,7 @@ def say(message: str) -> None:
     if in_notebook():
         print(text, flush=True)
     else:
-        # Overwrite a bar of this process or another one.
+        # Overwrite a bar.
         clear = CLEAR_LINE if sys.stderr.isatty() else ""
         try:
             print(clear + text, file=sys.stderr, flush=True)

@@ -87,6 +87,19 @@ def read_mapping(given: object, *, name: str = "value") -> Mapping[str, Any]:
     return values
 
 
+def whole_characters(text: str) -> str:
+    """Join halves of characters (surrogates), and replace those that have lost their other half.
+
+    Halves come from code that cuts or splits an emoji; a file cannot hold them.
+
+    Examples:
+        >>> whole_characters("A\\ud83d\\ude00, B\\ud83d")
+        'A😀, B�'
+    """
+    # This calls no method of a subclass of `str`.
+    return str.encode(text, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def shortened(text: object, limit: int) -> str:
     """Return the first `limit` characters of a text, revealed, and its length."""
     full = str(text)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OWN_SAMPLES = "samples"
 # Means the released data that `bench fetch` brings, and never the samples.
 RELEASED = "released"
-FOUND_SAMPLES, FOUND_GIVEN = "samples of this package", "--data"
+FOUND_SAMPLES = "samples of this package"
 ENVIRONMENT = "BENCH_DATA"
 
 
@@ -114,7 +114,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     """
     benchmark = resolve(benchmark)
     if folder and folder not in (OWN_SAMPLES, RELEASED):
-        return _source(benchmark, as_path(folder), FOUND_GIVEN)
+        return _source(benchmark, as_path(folder), "--data")
     if folder != OWN_SAMPLES:
         if parent := os.environ.get(ENVIRONMENT):
             if not as_path(parent).is_dir():
@@ -340,9 +340,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
             f"of your own, `bench fetch {benchmark}` brings the released ones"
         )
     if not own.files(folder):
-        raise BadInput(
-            f"{folder}: holds no data of {metadata.title} ({found}); expected {metadata.layout}"
-        )
+        raise BadInput(f"{folder} ({found}): {metadata.no_data}")
     manifest = dataset.read_manifest(folder)
     texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
     if folder.is_dir():  # it can be the release, and a single file is the user's own

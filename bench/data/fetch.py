@@ -24,7 +24,7 @@ from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset, hub_tables
+from bench.data import MANIFEST, Source, dataset
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
@@ -110,15 +110,13 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         folder.mkdir()
         _unpack(copy.path, folder)
     _refuse_links_out(folder)
-    root = _root(benchmark, folder, work / "rewritten")
-    is_rewritten = root == work / "rewritten"
+    root = _root(benchmark, folder)
     tables = _tables(benchmark, root)
-    top = folder if is_rewritten else root
-    texts = {path.name: path for path in sorted(top.iterdir()) if TEXT.fullmatch(path.name)}
+    texts = {path.name: path for path in sorted(root.iterdir()) if TEXT.fullmatch(path.name)}
     for name, path in (tables | texts).items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, staged / name)
-    known = {} if is_rewritten else released_ids(benchmark)
+    known = released_ids(benchmark)
     checked = [name for name in tables if name in known]
     changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
     wrong = [*changed, *(known.keys() - tables.keys())]
@@ -179,23 +177,15 @@ def _refuse_links_out(folder: Path) -> None:
             )
 
 
-def _root(benchmark: str, folder: Path, rewritten: Path) -> Path:
-    """Find the folder in a copy that the loader reads, or rewrite tables of other names there."""
-    metadata = get(benchmark).metadata
-    problem = BadInput(
-        f"{folder}: holds no data of {metadata.title}; expected {metadata.layout}, of the "
-        f"categories {', '.join(metadata.categories)} or of ones with a table "
-        f"[categories.NAME] in {MANIFEST}"
+def _root(benchmark: str, folder: Path) -> Path:
+    """Find the folder in a copy that the loader reads: the copy itself, or a folder in it."""
+    for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
+        if get(benchmark).files(path):
+            return path
+    names = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    raise BadInput(
+        f"{folder}: {get(benchmark).metadata.no_data}; it has {', '.join(names[:5]) or 'no files'}"
     )
-    try:
-        for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
-            if get(benchmark).files(path):
-                return path
-    except BadInput as error:  # a table of any name, which may have a column `category`
-        problem = error
-    if hub_tables.rewrite(benchmark, folder, rewritten):
-        return rewritten
-    raise problem
 
 
 def _tables(benchmark: str, root: Path) -> dict[str, Path]:

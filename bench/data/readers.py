@@ -1,7 +1,7 @@
 """Read tables, JSON, TOML and YAML of users, and write TOML.
 
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
-Parquet, Arrow or Feather. We recognize these by their content, and read every cell as a text. Text
+Parquet or Feather. We recognize these by their content, and read every cell as a text. Text
 is UTF-8, or UTF-16 as Excel's "Unicode text"; any file may be packed by gzip. Each function raises
 `BadInput` for a file that is wrong, with the file and the line, or the row and column, and the
 allowed values.
@@ -26,15 +26,14 @@ from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, closest, plain, quoted
 from bench.core.progress import say
-from bench.core.text import STRICT_JSON, repeated
+from bench.core.text import STRICT_JSON, repeated, whole_characters
 
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # The bytes at the start of a file that tell its kind.
 HEAD = 512
-GZIP, ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-ARROW_FILE, ARROW_STREAM = b"ARROW1", b"\xff\xff\xff\xff"
+GZIP, ZIP, PARQUET, FEATHER = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
 SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
 UNPACK = "unpack it, and give the file in it"
 # The first bytes of files that hold no text, what these files are, and what to do with them.
@@ -221,7 +220,7 @@ def read_table(
     raw = read_bytes(path)
     if raw.startswith(ZIP):
         return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
-    if raw.startswith((PARQUET, ARROW_FILE, ARROW_STREAM)):
+    if raw.startswith((PARQUET, FEATHER)):
         records = _arrow(path, raw)
     else:
         encoding = _encoding(path, raw, default=encoding)
@@ -470,7 +469,7 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
-    """Read Parquet, or Arrow as a file (Feather) or as `Dataset.save_to_disk` writes it.
+    """Read Parquet, or Feather, which is a file of Arrow.
 
     A column of `ClassLabel` gets the names of its numbers, which stand in the metadata.
     """
@@ -480,10 +479,8 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
     try:
         if raw.startswith(PARQUET):
             table = pq.read_table(io.BytesIO(raw))
-        elif raw.startswith(ARROW_FILE):
-            table = pa.ipc.open_file(raw).read_all()
         else:
-            table = pa.ipc.open_stream(raw).read_all()
+            table = pa.ipc.open_file(raw).read_all()
         metadata = json.loads((table.schema.metadata or {}).get(b"huggingface", "{}"))
         features = metadata.get("info", {}).get("features", {})
         labels = {name: feature.get("names") for name, feature in features.items()}
@@ -521,11 +518,15 @@ def _json(path: Path, text: str) -> list[list[Any]]:
 # JSON
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
+def read_json_lines(path: Path, *, replies: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank.
+
+    Args:
+        replies: whether models wrote the texts, so that a half of a character is replaced.
+    """
     for number, line in read_lines(path):
         if line.strip():
-            value = _parse_json(path, line, number)
+            value = _parse_json(path, line, number, replies=replies)
             _check_object(f"{path}, line {number}", value)
             yield number, value
 
@@ -535,12 +536,13 @@ def _check_object(place: str, value: Any) -> None:
         raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
 
 
-def _parse_json(path: Path, text: str, line: int = 0) -> Any:
+def _parse_json(path: Path, text: str, line: int = 0, *, replies: bool = False) -> Any:
     """Return the value of a JSON document, which is one line of a file or all of it."""
     try:
         value = STRICT_JSON.decode(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is not a character
-            json.dumps(value, ensure_ascii=False).encode()
+            written = json.dumps(value, ensure_ascii=False)
+            value = json.loads(whole_characters(written) if replies else written.encode())
         return value
     except BadInput as error:
         place = f"{path}, line {line or _line_of_repeated_key(text)}"

@@ -87,7 +87,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the primary metrics in the form of the schema."""
     metadata, units = run.metadata, get(run.benchmark).metadata.units
     source, judges, asked = _source(run), _judges(run), run.metadata["asked"]
-    generation = {"max_tokens": asked["max_new_tokens"], **asked.get("generation", {})}
+    generation = {"max_tokens": asked.get("max_new_tokens"), **asked.get("generation", {})}
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: generation[name] for name in names if generation.get(name) is not None}
     definitions = {card.metric: card.definition for card in get(run.benchmark).metrics.cards}
@@ -212,7 +212,7 @@ def model_id(described: Mapping[str, Any]) -> str:
     kind, rest = split_kind(name)
     organisation = "local" if kind or "device" in described else "recorded"
     if kind == "openai":
-        name, organisation = rest.partition("@")[0], described["host"]
+        name, organisation = rest.partition("@")[0], described.get("host", "unknown")
     elif kind in ("simulated", "tiny"):
         organisation = OURS
     elif kind in ("replay", "predictions"):

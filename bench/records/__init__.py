@@ -10,12 +10,12 @@ We compute scores from the records; `scores.json` is a copy for other programs.
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.core import inputs
-from bench.core.errors import BadInput
+from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
+from bench.records.schema import wrong_entry
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
@@ -105,10 +106,12 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; raise `BadInput` if it is missing, damaged or changed."""
+    """Read `run.json`; raise `BadInput` if it is missing, or not as `write_run_json` wrote it."""
     path = folder / RUN_JSON
     try:
         metadata: dict[str, Any] = json.loads(path.read_bytes())
+        if problem := wrong_entry(metadata):
+            raise ValueError(problem)
         # Runs before version 0.3 have no hash.
         hash, now = metadata.pop(HASH, ""), digest(metadata)
         identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
@@ -119,10 +122,9 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = error if isinstance(error, OSError | ValueError) else "entries are missing"
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
-            f"{path}: is damaged or was changed ({reason}); put back the file that `bench run` "
+            f"{path}: is damaged or was changed ({error}); put back the file that `bench run` "
             "wrote, or give another --out"
         ) from None
 
@@ -185,15 +187,13 @@ def reopen(folder: Path) -> pd.DataFrame:
     path = folder / ANSWERS
     if not path.exists():
         try:
-            rows = _read_answers(folder, SCHEMA.names).to_pylist()
+            _write_lines(path, _recorded(folder, SCHEMA.names))
         except BadInput:
-            rows = []
             for damaged in sorted((folder / "records").glob("*.parquet")):
                 with explain_write_errors(damaged):
                     os.replace(damaged, f"{damaged}.damaged")
                 say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
-        lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
-        atomic_write(path, "".join(lines))
+            _write_lines(path, [])
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas(use_threads=False)
     return answers
@@ -210,15 +210,44 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
             os.fsync(file.fileno())
 
 
-def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
-    table = _read_answers(folder, SCHEMA.names)
-    numbers = _row_numbers(table)
-    answers = table.take([numbers[key] for key in keys])
+def finish(
+    folder: Path, metadata: dict[str, Any], replies: Mapping[tuple[Any, ...], str | None]
+) -> pa.Table:
+    """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
+
+    Args:
+        replies: the recorded replies by `KEYS`; None for a failed request.
+
+    Raises:
+        RunFailed: another program changed `answers.jsonl` meanwhile; we keep the other answers.
+    """
+    path, table = folder / ANSWERS, _read_answers(folder, SCHEMA.names)
+    columns = (table[name].to_pylist() for name in (*KEYS, "response", "error"))
+    numbers = {}
+    for number, (*names, response, error) in enumerate(zip(*columns, strict=True)):
+        key = tuple(names)
+        if key in replies and replies[key] == (None if error else response):
+            numbers[key] = number
+    if lost := [key for key in replies if key not in numbers]:
+        _write_lines(path, table.take(sorted(numbers.values())).to_batches(MAX_ROWS_IN_PYTHON))
+        raise RunFailed(
+            f"{path}: {len(lost):,} of {len(replies):,} answers are missing or not as we recorded "
+            f"them, the first is {', '.join(map(str, lost[0]))}; another program, for example one "
+            f"that synchronises folders, may have changed the file; {CONTINUES}"
+        )
+    answers = table.take([numbers[key] for key in replies])
     _write_table(folder, RECORDS, answers, metadata)
-    with explain_write_errors(folder / ANSWERS):
-        (folder / ANSWERS).unlink()
+    with explain_write_errors(path):
+        path.unlink(missing_ok=True)
     return answers
+
+
+def _write_lines(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write `answers.jsonl` with the rows of some parts of a table."""
+    with atomic_path(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        places = itertools.count()
+        for batch in batches:
+            file.writelines(_line({**row, PLACE: next(places)}) for row in batch.to_pylist())
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -239,29 +268,40 @@ def _row(line: bytes) -> dict[str, Any] | None:
 def _read_answers(
     folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
 ) -> pa.Table:
-    columns = [*names, PLACE]
-    with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
+    path = folder / ANSWERS
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        schema = pa.schema(map(SCHEMA.field, names))
+        return pa.Table.from_batches(_recorded(folder, names, metadata), schema)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror}); fix that") from None
+    schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
+    tables = [schema.empty_table()]
+    with file:
         rows = filter(None, map(_row, file))
-        schema = pa.schema(map(LINE_SCHEMA.field, {*columns, *KEYS}))
-        tables = [schema.empty_table()]
-        while some := list(islice(rows, MAX_ROWS_IN_PYTHON)):
+        while some := list(itertools.islice(rows, MAX_ROWS_IN_PYTHON)):
             tables.append(pa.Table.from_pylist(some, schema))
-        table = pa.concat_tables(tables)
-        # The last answer to a request counts.
-        last = pa.array(list(_row_numbers(table).values()), pa.int64())
-        return table.take(last).sort_by(PLACE).select(names)
+    table = pa.concat_tables(tables)
+    # The last answer to a request counts.
+    is_earlier = table.select(KEYS).to_pandas(use_threads=False).duplicated(keep="last")
+    return table.filter(pa.array(~is_earlier)).sort_by(PLACE).select(names)
+
+
+def _recorded(
+    folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the answers of Parquet files in parts, in the order of the plan."""
     if (folder / RECORDS).exists():
-        return _read_table(folder, RECORDS, names, metadata)
-    tables = [LINE_SCHEMA.empty_table().select(columns)]
+        with _open_table(folder, RECORDS, metadata) as file:
+            schema = pa.schema(map(SCHEMA.field, names))
+            for batch in file.iter_batches(MAX_ROWS_IN_PYTHON, columns=names, use_threads=False):
+                yield batch.select(names).cast(schema)
+        return
+    tables = [LINE_SCHEMA.empty_table().select([*names, PLACE])]
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
-        tables.append(_read_table(folder, f"records/{path.name}", columns, metadata))
-    return pa.concat_tables(tables).sort_by(PLACE).select(names)
-
-
-def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
-    """Return the number of the last row of each request."""
-    keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
-    return {key: number for number, key in enumerate(keys)}
+        tables.append(_read_table(folder, f"records/{path.name}", [*names, PLACE], metadata))
+    yield from pa.concat_tables(tables).sort_by(PLACE).select(names).to_batches()
 
 
 def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, Any]) -> None:
@@ -281,7 +321,11 @@ def parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
     A process that has threads of Arrow is aborted at its end now and then (apache/arrow#34314).
     """
-    table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
+    return _table(pq.ParquetFile(pa.BufferReader(content)), columns)
+
+
+def _table(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
+    table = file.read(columns, use_threads=False)
     return table if columns is None else table.select(columns)
 
 
@@ -291,15 +335,24 @@ def _read_table(
     columns: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """Read a Parquet file of a run; raise `BadInput` if its hash is not the one in `run.json`."""
+    """Read a Parquet file of a run; see `_open_table`."""
+    with _open_table(folder, name, metadata) as file:
+        return _table(file, columns)
+
+
+@contextmanager
+def _open_table(
+    folder: Path, name: str, metadata: Mapping[str, Any] | None
+) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file of a run; raise `BadInput` if its hash is not the one in `run.json`."""
     path, noted = folder / name, (metadata or read_run_json(folder)).get("files", {})
     try:
         content = path.read_bytes()
         # Version 0.2 noted no hashes.
         if name in noted and noted[name] != hashlib.sha256(content).hexdigest():
             raise ValueError("its content was changed")
-        return parquet(content, columns)
-    except (pa.ArrowException, ValueError, OSError) as error:
+        yield pq.ParquetFile(pa.BufferReader(content))
+    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         reason = " ".join(str(error).split())
         remedy = "writes it anew" if name == ITEMS else "moves it aside and asks again"
         raise BadInput(

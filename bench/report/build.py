@@ -10,7 +10,6 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead
 import os
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import as_completed
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,13 +21,14 @@ from bench.core import places
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import progress, say
+from bench.core.threads import in_threads
 from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study, study_runs
 from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
-from bench.run import processes, summed
+from bench.run import summed
 from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
@@ -61,7 +61,7 @@ class Job(NamedTuple):
     reads_anything: bool = False
 
 
-def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) -> Made:
+def make(plan: Study, out: str | Path | None = None) -> Made:
     """Build the report of a study.
 
     We run a notebook again only if it, its parameters, its records or this package changed, if it
@@ -71,19 +71,16 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         plan: the study, for example `bench.report.study.load()` for the demonstration.
         out: the report's folder; by default `reports/STUDY` in the working folder, or in the
             checkout of this project.
-        jobs: number of concurrent models; by default one per core, too many if they share an
-            accelerator.
 
     Examples:
         >>> from bench.report import study
-        >>> make(study.load(), jobs=2).page.name  # doctest: +SKIP
+        >>> make(study.load()).page.name  # doctest: +SKIP
         'index.html'
     """
     folder = places.report_folder(plan.name, out)
     if plan.steps:
         raise BadInput(f"{plan.path}: run this first: {'; '.join(plan.steps)}")
     pages_to_make = page_jobs(plan)
-    at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
     with ExitStack() as stack:
         try:
@@ -102,7 +99,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         for cell in left:
             keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
         with use_models([model.label for model in plan.models]):
-            cells = study_runs.ask_models(plan, folder, at_a_time)
+            cells = study_runs.ask_models(plan, folder)
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
             pages = _make_pages(plan, folder, pages_to_make, done)
@@ -168,26 +165,27 @@ def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[C
     for _ in range(at_a_time):
         kernels.put(OwnKernel())
     made: dict[str, Page] = {}
-    with (
-        processes.waiting(at_a_time, execute.end_kernels) as pool,
-        progress(len(jobs), "making", "pages") as bar,
-    ):
-        given = folder, done, kernels, shared
-        futures = {pool.submit(_run_notebook, job, *given): job for job in jobs}
-        for future in as_completed(futures):
-            job = futures[future]
-            page = site.page(job.name, job.shown_as, _notebook(folder, job), future.result())
-            made[page.name] = page
-            result = "done"
-            if page.trouble:
-                kind = "left out" if page.is_left_out else f"notebook {page.name}"
-                result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
-            if page.is_left_out:
-                for name in (page.name, f"{study.ANSWERS}{page.name}"):
-                    (folder / f"{name}.html").unlink(missing_ok=True)
-                shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
-            say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
-            bar.update()
+
+    def run(job: Job) -> Trouble | None:
+        return _run_notebook(job, folder, done, kernels, shared)
+
+    try:
+        with progress(len(jobs), "making", "pages") as bar:
+            for job, trouble in in_threads(run, jobs, at_a_time):
+                made[job.name] = page = site.page(
+                    job.name, job.shown_as, _notebook(folder, job), trouble
+                )
+                result = "done"
+                if page.trouble:
+                    kind = "left out" if page.is_left_out else f"notebook {page.name}"
+                    result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+                if page.is_left_out:
+                    for name in (page.name, f"{study.ANSWERS}{page.name}"):
+                        (folder / f"{name}.html").unlink(missing_ok=True)
+                    shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
+                say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
+                bar.update()
+    finally:
         execute.end_kernels()
     return [made[job.name] for job in jobs]
 

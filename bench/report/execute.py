@@ -93,20 +93,15 @@ class OwnKernel(AsyncKernelManager):
         return self.has_kernel and bool(run_sync(self.is_alive)())
 
 
-# This keeps imported modules: imports take most of the time of a short notebook. `reset` collects
-# garbage, for which it would look at all modules each time.
+# This keeps imported modules: imports take most of the time of a short notebook.
 AS_NEW = """
-import gc, os, sys
+import os, sys
 sys.path[:] = {imports!r}
-from bench.core.process import collect_rarely
-collect_rarely()
 os.chdir({folder!r})
 from matplotlib import rcdefaults
 from bench.figures.style import style
 rcdefaults()
 style()
-if not gc.get_freeze_count():
-    gc.freeze()
 get_ipython().reset()
 """
 

@@ -1,24 +1,23 @@
-"""The runs of a study: each model has its own process, so that its failure stops no other model."""
+"""The runs of a study: local models are asked in turn, endpoints beside them in threads.
+
+A model that fails stops no other one.
+"""
 
 import json
-import multiprocessing
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import as_completed
-from contextlib import suppress
-from itertools import count
-from multiprocessing.connection import Connection
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import records
 from bench.config import Limits, RunConfig, Where
 from bench.core import places
-from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
+from bench.core.threads import in_threads
 from bench.report.study import Study, StudyModel, Variant
-from bench.run import Estimate, evaluate, processes
+from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
 from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
@@ -55,26 +54,16 @@ def budgets(plan: Study) -> Budgets:
     """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
 
     def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
-        return budgets_of(Limits.of(options.get("limits")), owner, len(plan.models))
+        return budgets_of(Limits.of(options.get("limits")), owner)
 
     of_study = own(plan.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
     by_place = {}
-    for k, model in enumerate(plan.models):
+    for model in plan.models:
         of_model = own(model.options, model.label)
         for key, of_variant in of_variants.items():
-            every = (*of_study, *of_variant, *of_model)
-            by_place[model.folder, key] = tuple(budget.at(k) for budget in every)
+            by_place[model.folder, key] = (*of_study, *of_variant, *of_model)
     return by_place
-
-
-def jobs(plan: Study, given: int | None) -> int:
-    if given is not None and given < 1:
-        raise BadInput(f"--jobs {given}: has to be at least 1")
-    # Models share the workers of a cluster, which would load them in turns.
-    runs = (plan.run_options(cell.model, cell.variant) for cell in cells(plan))
-    on_cluster = any("scheduler" in options for options in runs)
-    return min(given or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
 def cells(plan: Study) -> list[Cell]:
@@ -129,30 +118,19 @@ def _counted(config: RunConfig, folder: Path) -> Estimate:
         return counted(kept, partial=True)
 
 
-def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
-    """Ask every model every benchmark, `jobs` models concurrently; return their states."""
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+def ask_models(plan: Study, folder: Path) -> list[Cell]:
+    """Ask every model every benchmark; return their states."""
     shared, by_place = budgets(plan), dict[tuple[str, str], Cell]()
-    by_model: dict[str, list[Cell]] = {}
-    for cell in cells(plan):
-        by_model.setdefault(cell.model.folder, []).append(cell)
-    # Simulated respondents and files first.
-    models = sorted(by_model.values(), key=lambda own: not backend_of(own[0].model.model).is_free)
-    # The copy of a process that looked for an accelerator cannot use it. So processes share torch
-    # only if all local models are tiny ones, which never use one.
-    local = [m.model for m in plan.models if "batch_tokens" in backend_of(m.model).takes]
-    is_tiny = bool(local) and all(split_kind(model)[0] == "tiny" for model in local)
-    modules = [__name__, *(["bench.scorers.local.load"] if is_tiny else [])]
-    with (
-        processes.waiting(jobs, processes.end) as pool,
-        progress(len(models), "asking", "models") as bar,
-    ):
-        # Processes leave interrupts to us if a thread of this pool starts their server.
-        context = pool.submit(processes.context, modules).result()
-        given = context, plan, folder, threads, shared
-        futures = [pool.submit(_ask_beside, own, *given) for own in models]
-        for future in as_completed(futures):
-            results = future.result()
+    local: list[list[Cell]] = []
+    endpoints: list[list[Cell]] = []
+    for model in plan.models:
+        own = [cell for cell in cells(plan) if cell.model is model]
+        (endpoints if "limits" in backend_of(model.model).takes else local).append(own)
+    local.sort(key=lambda own: not backend_of(own[0].model.model).is_free)
+    ask_model = partial(_ask_model, plan, folder, shared)
+    finished = in_threads(ask_model, endpoints, len(endpoints))
+    with progress(len(plan.models), "asking", "models") as bar:
+        for _, results in chain(((own, ask_model(own)) for own in local), finished):
             by_place |= {cell.place: cell for cell in results}
             states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in results)
             reasons = dict.fromkeys(cell.why for cell in results if cell.state == FAILED)
@@ -161,40 +139,10 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     return [by_place[cell.place] for cell in cells(plan)]
 
 
-def _ask_beside(
-    own: Sequence[Cell], context: Any, plan: Study, folder: Path, threads: int, shared: Budgets
-) -> list[Cell]:
-    """Ask one model all variants in another process, so that its end stops no other model."""
-    results: list[Cell] = []
-    receiving, sending = multiprocessing.Pipe(duplex=False)
-    worker = processes.start(context, _work, sending, plan, own, folder, threads, shared)
-    sending.close()
-    with suppress(EOFError):
-        while True:
-            results.append(receiving.recv())
-    worker.join()
-    how = f"ended early (exit status {worker.exitcode})"
-    if worker.exitcode == -9:  # SIGKILL; Windows does not define it
-        how = "was killed, as the system does when memory runs out"
-    why = f"the process that asked the model {how}; {CONTINUES}"
-    return results + [cell._replace(state=FAILED, why=why) for cell in own[len(results) :]]
-
-
-def _work(
-    sending: Connection,
-    plan: Study,
-    own: Sequence[Cell],
-    folder: Path,
-    threads: int,
-    shared: Budgets,
-) -> None:
-    """Ask one model all variants, and send the state of each."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    if torch := sys.modules.get("torch"):  # which read the variable when it was preloaded
-        torch.set_num_threads(threads)
+def _ask_model(plan: Study, folder: Path, shared: Budgets, own: Sequence[Cell]) -> list[Cell]:
+    """Ask one model all variants, and load it once."""
     loaded = Loaded()
-    for cell in own:
-        sending.send(ask(plan, cell, folder, shared, loaded))
+    return [ask(plan, cell, folder, shared, loaded) for cell in own]
 
 
 def _kept(out: Path, identity: str) -> Path:

@@ -25,7 +25,7 @@ from bench.core.progress import in_notebook, say
 from bench.core.text import read_list, read_mapping
 from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
-from bench.run import batch, run_json
+from bench.run import run_json
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import execute_requests
 from bench.run.notes import probe_failed
@@ -116,7 +116,6 @@ def evaluate(
         requests = plan.requests(metadata, partial)
         notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
         if new_roles:
-            batch.check(requests, {role: scorers.get(role) for role in scorers.roles})
             metadata["requests"] = requests.total
         if is_new:
             metadata |= run_json.conditions(plan, requests, scorers["model"])

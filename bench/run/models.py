@@ -38,16 +38,19 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     all_runs = open_runs(runs)
+    names: dict[int, str] = {}
+    for benchmark in {run.benchmark for run in all_runs}:
+        own = [run for run in all_runs if run.benchmark == benchmark]
+        names |= dict(zip(map(id, own), labels(own), strict=True))
     rows = []
     for run in all_runs:
-        own = [other for other in all_runs if other.benchmark == run.benchmark]
         billions, size_from = size(run)
-        named = [name for name in (run.model, run.label) if SIZE.search(short_name(name))]
+        with_size = [name for name in (run.model, run.label) if SIZE.search(short_name(name))]
         row = {
-            "model": labels(own)[own.index(run)],
+            "model": names[id(run)],
             "benchmark": run.benchmark,
             "asked_as": run.model,
-            "family": family(next(iter(named), run.model)),
+            "family": family(next(iter(with_size), run.model)),
             "billions": billions,
             "size_from": size_from,
         }
@@ -89,7 +92,7 @@ def conditions(run: Run) -> dict[str, Any]:
     return {
         "kind": model["kind"],
         **{name: model.get(name, "") for name in names},
-        **({"base": "{id} {revision}".format(**model["base"])} if "base" in model else {}),
+        **({"base": "{id} {revision}".format(**model["base"])} if model.get("base") else {}),
         **({"quantized": model["quantized"]} if "quantized" in model else {}),
         "data": f"{data['name']} {data['version']}",
         "data_sha256": data["sha256"][:12],

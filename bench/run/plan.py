@@ -19,7 +19,6 @@ from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.local import hub
 from bench.scorers.names import path_slug
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
@@ -72,8 +71,7 @@ class Plan:
         settings = tasks.settings(benchmark, given, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
         is_judged = any(own.tasks[task].judged(settings) for task in names)
-        model = hub.at_revision(config.model, config.revision)
-        config = config.model_copy(update={"model": model, "revision": None})
+        model = config.model
         _check(config)
         self.source = data.find(benchmark, config.data)
         self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)

@@ -7,11 +7,11 @@ For example:
 """
 
 import glob
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
 
@@ -421,36 +421,48 @@ def all_items(runs: Sequence[Run]) -> pd.DataFrame:
     """
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
-    items = runs[0].items
+    parts = [runs[0].items]
+    item_ids = set(parts[0].item_id)
     for run in runs[1:]:
-        others = run.items
-        others = others[~others.item_id.isin(items.item_id)]
-        items = pd.concat([items, others], ignore_index=True) if len(others) else items
-    return items
+        items = run.items
+        others = items[[item_id not in item_ids for item_id in items.item_id]]
+        if len(others):
+            parts.append(others)
+            item_ids.update(others.item_id)
+    return pd.concat(parts, ignore_index=True)
 
 
 def data_conflict(runs: Sequence[Run]) -> str:
     """Describe a conflict between runs: different items with one name; "" without a conflict."""
-    versions: dict[str, Run] = {}
-    for run in runs:
-        versions.setdefault(run.metadata["data"]["sha256"], run)
-    for first, second in combinations(versions.values(), 2):
-        left, right = (run.items.set_index("item_id").astype(str) for run in (first, second))
-        names = left.index.intersection(right.index)
-        fields = left.columns.intersection(right.columns)
-        differs = (left.loc[names, fields] != right.loc[names, fields]).any(axis=1)
-        if differs.any():
-            described = [
-                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
-                for run in (first, second)
-            ]
-            return (
-                f"{first.folder} and {second.folder} were asked different data, "
-                f"{' and '.join(described)}: {differs.sum():,} of {len(names):,} items of the same "
-                f"name are not the same, the first is {names[differs][0]}; name runs on one data "
-                "set"
-            )
-    return ""
+    # The first run on each version.
+    versions = {run.metadata["data"]["sha256"]: run for run in reversed(runs)}
+    if len(versions) < 2:
+        return ""
+    # A field that a version lacks is NaN.
+    hashes = pd.concat({sha256: _hashes(run) for sha256, run in reversed(versions.items())})
+    items = hashes.groupby(level="item_id", sort=False)
+    differs = items.nunique().gt(1)
+    item_ids = differs.index[differs.any(axis=1)]
+    if item_ids.empty:
+        return ""
+    field = differs.columns[differs.loc[item_ids[0]]][0]
+    values = hashes.xs(item_ids[0], level="item_id")[field].dropna()
+    pair = [versions[values.index[0]], versions[values.index[values != values.iloc[0]][0]]]
+    described = [
+        "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
+        for run in pair
+    ]
+    return (
+        f"{pair[0].folder} and {pair[1].folder} were asked different data, "
+        f"{' and '.join(described)}: {len(item_ids):,} of {(items.size() > 1).sum():,} items of "
+        f"the same name are not the same, the first is {item_ids[0]}; name runs on one data set"
+    )
+
+
+def _hashes(run: Run) -> pd.DataFrame:
+    """Return a hash of each field of each item, by `item_id`."""
+    texts = run.items.set_index("item_id").astype(str)
+    return texts.apply(lambda column: pd.util.hash_array(column.to_numpy(object)))
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -462,5 +474,5 @@ def labels(runs: Sequence[Run]) -> list[str]:
         >>> labels([run])
         ['simulated:bias=0.7']
     """
-    short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
-    return [run.label if short.count(run.label) == 1 else run.model for run in runs]
+    n_models = Counter(label for _, label in {(run.model, run.label) for run in runs})
+    return [run.label if n_models[run.label] == 1 else run.model for run in runs]

@@ -1,6 +1,7 @@
 """Write `run.json` when a run begins, and compare it with the plan when the run continues."""
 
 import copy
+import json
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from bench.benchmarks import get
 from bench.config import RunConfig, Where
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
+from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
@@ -151,11 +153,18 @@ def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
 
 def entries(role: str, scorer: Model) -> dict[str, Any]:
     """Return the entries about the model or the judge of a run."""
-    described, request_types = scorer.describe(), list(scorer.request_types)
+    described, request_types = _described(scorer), list(scorer.request_types)
     if role == "judge":
         return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
     of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
     return {**of_model, "judge": None, "judge_verbs": []}
+
+
+def _described(scorer: Model) -> dict[str, Any]:
+    """Describe a model as `run.json` will hold it; its code can return any values."""
+    text = json.dumps(scorer.describe(), ensure_ascii=False, default=str)
+    described: dict[str, Any] = json.loads(whole_characters(text))
+    return described
 
 
 def display(plan: Plan) -> dict[str, Any]:
@@ -167,8 +176,9 @@ def display(plan: Plan) -> dict[str, Any]:
 def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     """Return the other entries of a new run; raise BadInput if a file lacks an answer."""
     prompt_set = plan.prompt_set
-    own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
-    model.cover(own_requests)
+    every_request = [request for stage in requests.stages for request in stage]
+    model.cover(every_request)
+    own_requests = [request for request in every_request if not request.of_judge]
     languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
@@ -202,7 +212,7 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
     """Add conditions that we know only after asking, such as the model behind an endpoint."""
     before = copy.deepcopy(metadata)
     for role, scorer in scorers.items():
-        entry, described = metadata[role], scorer.describe()
+        entry, described = metadata[role], _described(scorer)
         asked_with = {**entry.get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
             entry["asked_with"] = asked_with
@@ -216,7 +226,7 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
-    now = scorer.describe()
+    now = _described(scorer)
     # Older descriptions have fewer entries.
     known = [name for name in names if name in before]
     old, new = ({name: every.get(name) for name in known} for every in (before, now))

@@ -18,7 +18,6 @@ from bench.core.errors import BadInput, expected, explain_others
 from bench.scorers.base import Answer, Backend, Model
 from bench.scorers.cluster import Remote
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.local import hub
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
@@ -71,12 +70,11 @@ class LoadOptions(TypedDict, total=False):
     resources: Mapping[str, float] | None
 
 
-def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptions]) -> Model:
+def load(model: str, **options: Unpack[LoadOptions]) -> Model:
     """Load a model.
 
     Args:
         model: see the module's docstring.
-        revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
         options: see `LoadOptions`; for example `device="cuda"`, `generation={"temperature": 0}`.
 
     Examples:
@@ -85,7 +83,6 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
         >>> model.describe()["kind"]
         'simulated respondent'
     """
-    model = hub.at_revision(model, revision)
     backend, (_, rest) = backend_of(model), split_kind(model)
     if (scheduler := options.get("scheduler")) and not backend.stays_here:
         own = {name: value for name, value in options.items() if name not in OF_CLUSTER}

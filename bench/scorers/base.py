@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.errors import BadInput
+from bench.core.text import whole_characters
 from bench.tasks.nli_labels import LABELS
 from bench.tasks.request import Request, Turns, Until
 
@@ -317,12 +318,13 @@ class Model(Backend):
 
 
 def checked(answer: Answer, request_type: str, remedy: str = "") -> Answer:
-    """Return `answer`, or an error if its log-probabilities are not finite.
+    """Return `answer` in whole characters, or an error if its log-probabilities are not finite.
 
     An option or label can be impossible, with minus infinity, but not all of them. A token of a
     text cannot be impossible.
     """
-    values = answer.logprobs or ()
+    response, error = whole_characters(answer.response), whole_characters(answer.error)
+    answer, values = replace(answer, response=response, error=error), answer.logprobs or ()
     possible = [value for value in values if value != -math.inf]
     too_few = request_type == "nll" or not possible
     if answer.error or (

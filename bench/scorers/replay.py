@@ -122,7 +122,7 @@ class _Recorded(Model):
             for cells in read_table(self.path, columns, more, replies=True):
                 yield f"{self.path}, row {cells.number}", cells
             return
-        for line, fields in read_json_lines(self.path):
+        for line, fields in read_json_lines(self.path, replies=True):
             yield f"{self.path}, line {line}", fields
 
     def _add(self, place: str, key: Key, answer: Answer) -> None:

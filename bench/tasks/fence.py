@@ -54,8 +54,7 @@ def word(reply: str) -> str:
 
 
 def _letters(text: str) -> str:
-    # A reply may hold half of a surrogate pair, which has no UTF-8.
-    number = int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest())
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest())
     letters = ""
     for _ in range(LENGTH):
         number, place = divmod(number, len(string.ascii_lowercase))

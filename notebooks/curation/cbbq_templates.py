@@ -287,8 +287,8 @@ def release(project: Project, state: State) -> Path:
     paths = table.category + "/" + table.condition + "/" + table.polarity.map(cbbq.FILES)
     table["question_index"] = table.groupby(paths).cumcount() + 1
     places = paths + ":" + table.question_index.astype(str)
-    columns = [*cbbq.INSTANCE_COLUMNS[:8], *SLOT_NAMES, *cbbq.INSTANCE_COLUMNS[8:]]
-    tables = {str(path): rows[columns] for path, rows in table.rename(columns=NAMES).groupby(paths)}
+    named = table.rename(columns=NAMES)
+    tables = {str(path): rows[[*cbbq.COLUMNS]] for path, rows in named.groupby(paths)}
     origin = rounds.provenance(state)
     origin.insert(0, "row", origin[ITEM].map(places).fillna(""))
     return rounds.write_release(project, tables, origin)

@@ -5,10 +5,12 @@
     python tests/benchmarks/number_net.py compare BEFORE AFTER
 
 The answers are those of simulated respondents, which are drawn from the request alone. Only the
-`bench` command is used, so that the package may be changed in every other way. `write` keeps:
+`bench` command and `bench.items` are used, so that the package may be changed in every other way.
+`write` keeps:
 
 - scores.json: the rows of `bench score --format json` of each run under each preset;
-- files.json: the SHA-256 of every file of `bench expand` and `bench build`;
+- files.json: the SHA-256 of CBBQ's questions in the form of the release, and of every file of
+  `bench build`;
 - report/tables: the tables of every notebook that asks no model, of one report on all benchmarks.
 
 The package's samples are asked, and the released data in BENCH_SHARED where that is set.
@@ -31,9 +33,20 @@ ASKED = yaml.safe_load(Path(__file__).with_name("respondents.yml").read_text("ut
 STUDY = Path(__file__).with_name("numbers.yml")
 
 
+# The columns of questions that the release does not have.
+OURS = ["name1", "name2", "swapped", "template", "target_name"]
+# Write the items of a run as JSON.
+ITEMS = "import bench, sys; bench.items(sys.argv[1]).to_json(sys.argv[2], orient='records')"
+
+
 def bench(*arguments):
     """Call the command, and return what it prints."""
-    call = [sys.executable, "-m", "bench", *map(str, arguments)]
+    return python("-m", "bench", *arguments)
+
+
+def python(*arguments):
+    """Call Python, and return what it prints."""
+    call = [sys.executable, *map(str, arguments)]
     result = subprocess.run(call, capture_output=True, text=True, check=False)
     if result.returncode:
         sys.exit(f"{' '.join(call)}\n{result.stderr}")
@@ -74,22 +87,68 @@ def scores(runs):
 
 def files(folder):
     """Return the hashes of what is expanded and built."""
-    bench("expand", "cbbq", "--data", "samples", "--out", folder / "cbbq")
+    items = items_of(folder / "runs/cbbq biased")
+    write_questions(*items, folder / "built/cbbq", as_released=True)
     if released := shared("cbbq"):
-        bench("expand", "cbbq", "--data", released, "--repair", "--out", folder / "cbbq_released")
+        run, options = folder / "repaired", ["--data", released, "--set", "expansion=repair"]
+        bench("run", "cbbq", "--model", "simulated:", *options, "--out", run)
+        write_questions(*items_of(run), folder / "built/cbbq_released", as_released=False)
     if released := shared("nli_coal"):
-        bench("build", "nli-coal", "--from", released, "--compat", "--out", folder / "nli_coal")
+        options = ["--from", released, "--compat", "--out", folder / "built/nli_coal"]
+        bench("build", "nli-coal", *options)
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
+        str(path.relative_to(folder / "built")): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((folder / "built").rglob("*"))
         if path.is_file()
     }
+
+
+def items_of(run):
+    """Return the items of a run, and the folder of its data."""
+    python("-c", ITEMS, run, run / "items.json")
+    items = pd.DataFrame(json.loads((run / "items.json").read_text("utf-8")))
+    return items, json.loads((run / "run.json").read_text("utf-8"))["data"]["folder"]
+
+
+def write_questions(items, data, out, *, as_released):
+    """Write items of CBBQ as CATEGORY/CONDITION/CONDITION.csv and .json.
+
+    The release has such files of its questions; `data` is the folder of their templates.
+    """
+    for place, table in items.groupby(["category", "condition"], sort=False):
+        path = out.joinpath(*place, place[1])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = in_released_form(table, Path(data, *place))
+        if as_released:
+            rows = rows.drop(columns=OURS)
+        text = rows.to_csv(index=False, lineterminator="\n")
+        path.with_suffix(".csv").write_text(text, "utf-8-sig", newline="")
+        if as_released:  # the JSON of the release has a byte order mark in its first key
+            rows = rows.rename(columns={"example_id": "\ufeffexample_id"})
+        text = json.dumps(rows.to_dict("records"), ensure_ascii=False, separators=(",", ":"))
+        path.with_suffix(".json").write_text(text, "utf-8")
+
+
+def in_released_form(items, folder):
+    """Return questions as texts, with the cells of their templates in `folder`."""
+    cells = {}
+    for polarity, name in (("neg", "neg"), ("non_neg", "nonneg")):
+        path = folder / f"templates_generate_{name}.csv"
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        filled = [row for row in rows if "".join(row.values()).strip()]
+        cells |= {f"{polarity}:{number}": row for number, row in enumerate(filled, start=1)}
+    table = pd.DataFrame([cells[name] for name in items.template], index=items.index)
+    table = table.drop(columns=["NAME1", "NAME2"])
+    for column in ("context", "ans0", "ans1", *OURS):
+        table[column] = items[column].astype(str)
+    table.insert(0, "example_id", items.example_id.astype(str))
+    return table
 
 
 def write(folder):
     """Write all numbers of this checkout to `folder`."""
     ask(folder / "runs")
-    for name, content in (("scores", scores(folder / "runs")), ("files", files(folder / "built"))):
+    for name, content in (("scores", scores(folder / "runs")), ("files", files(folder))):
         text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
         (folder / f"{name}.json").write_text(text + "\n", "utf-8")
     bench("report", STUDY, "--out", folder / "report")

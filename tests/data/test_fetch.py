@@ -11,14 +11,13 @@ import pytest
 
 from bench import data
 from bench.benchmarks import get
-from bench.benchmarks.cbbq.expand import expand
 from bench.core.errors import RunFailed
 from bench.data import fetch as module
 from bench.data.fetch import fetch
 from bench.data.readers import read_toml
 from bench.tasks import prompts
 from tests.data import test_official_wording as wording
-from tests.helpers.recorded import GOOD, TEMPLATE
+from tests.helpers.recorded import GOOD
 
 pytestmark = pytest.mark.usefixtures("user")
 NEG = "age/ambiguous/templates_generate_neg.csv"
@@ -221,10 +220,9 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(tmp_path, h
     [
         (lambda name: f"v2/XLSX_F/{name.title()}.XLSX", as_xlsx),
         (lambda name: f"{name.replace('+', '%2B')}.csv", lambda rows: rows.to_csv().encode()),
-        ("{}/test-0-of-1.parquet".format, pd.DataFrame.to_parquet),
     ],
 )
-def test_a_release_on_the_hub_can_have_another_layout(hub, monkeypatch, tmp_path, name, write):
+def test_a_release_on_the_hub_can_be_spelt_in_another_way(hub, monkeypatch, tmp_path, name, write):
     serve(monkeypatch, tmp_path)
     hub.add(MCBE_REPOSITORY, samples(name, write))
     assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", "samples"))
@@ -267,76 +265,29 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'
 
 
-def copy_of_rows(folder, *rows, name="test.jsonl"):
-    path = folder / "copy_of_rows" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(list(rows)).to_json(path, orient="records", lines=True)
-    return folder / "copy_of_rows"
-
-
 def test_a_packed_table_and_an_archive_of_another_name_are_taken(tmp_path, user):
-    rows = GOOD | {"category": "age"}
-    folder = copy_of_rows(tmp_path, rows, name="test.jsonl.gz")  # which pandas packs
-    archive = packed(folder, "zip").rename(tmp_path / "copy.tar.gz")
-    assert data.load(fetch("mcbe", folder)) == data.load(fetch("mcbe", archive))
+    (tmp_path / "copy").mkdir()
+    pd.DataFrame([GOOD]).to_csv(tmp_path / "copy/age.csv", index=False)
+    archive = packed(tmp_path / "copy", "zip").rename(tmp_path / "copy.tar.gz")
+    assert data.load(fetch("mcbe", tmp_path / "copy")) == data.load(fetch("mcbe", archive))
     (user / "mcbe/age.csv").rename(tmp_path / "age.csv")
     (tmp_path / "age.csv.gz").write_bytes(gzip.compress((tmp_path / "age.csv").read_bytes()))
     single = [data.load(data.find("mcbe", tmp_path / name)) for name in ("age.csv", "age.csv.gz")]
     assert single[0] == single[1]
 
 
-@pytest.mark.parametrize("kind", ["templates", "questions"])
-def test_rows_of_cbbq_in_one_file_are_taken(tmp_path, kind):
-    source = data.find("cbbq", "samples")
-    expand(source, tmp_path / "questions", "csv")
-    folder = {"templates": source.folder, "questions": tmp_path / "questions"}[kind]
-    tables = [pd.read_csv(path) for path in sorted(folder.glob("gender/*/*.csv"))]
-    copy = copy_of_rows(tmp_path, *pd.concat(tables).to_dict("records"))
-    expected = sorted(one.text for one in data.load(source, ["gender"]))
-    assert sorted(one.text for one in data.load(fetch("cbbq", copy))) == expected
-
-
-def test_rows_without_what_makes_a_score_are_refused(tmp_path, refusal):
-    # As the copy walledai/CBBQ on the Hub.
-    row = {"context": "c", "question": "q", "choices": ["a", "b", "c"], "category": "gender"}
-    message = refusal(fetch, "cbbq", copy_of_rows(tmp_path, row))
-    assert "lacks question_index, question_polarity, " in message
-    assert "`bench fetch cbbq`" in message
-
-
-QUESTION = {name: cell for name, cell in TEMPLATE.items() if not name.startswith("NAME")}
-
-
-@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a\\b", "C:x", "a\0", "NUL", "", None])
-@pytest.mark.parametrize(
-    ("benchmark", "row", "column"),
-    [
-        ("mcbe", GOOD | {"category": "age"}, "category"),
-        ("cbbq", QUESTION, "category"),
-        ("cbbq", QUESTION, "context_condition"),
-    ],
-)
-def test_a_cell_that_cannot_name_a_file_is_refused_with_its_row(
-    tmp_path, refusal, benchmark, row, column, name
+@pytest.mark.parametrize("name", ["test.parquet", "age/test.jsonl", "data.arrow"])
+@pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
+def test_tables_in_another_layout_are_refused_with_the_layout(
+    tmp_path, user, refusal, benchmark, name
 ):
-    folder = copy_of_rows(tmp_path, row, row | {column: name})
-    message = refusal(fetch, benchmark, folder)
-    assert message.startswith(f"{folder}/test.jsonl, row 2")
-    assert f"column `{column}`" in message
-    assert not [*tmp_path.rglob("*.csv")]
-
-
-def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(tmp_path, capsys):
-    rows = [GOOD | {"category": "age", "context": context} for context in ("一", "二", "二")]
-    copy_of_rows(tmp_path, *rows, name="all/test.jsonl")
-    folder = copy_of_rows(tmp_path, *rows[1:], name="part/test.jsonl")
-    items = data.load(fetch("mcbe", folder))
-    assert [item.context for item in items] == ["一", "二", "二"]
-    assert "2 rows repeat rows of another file" in capsys.readouterr().err
-
-
-def test_no_file_of_a_copy_is_left_out_without_a_word(tmp_path, capsys):
-    copy_of_rows(tmp_path, GOOD, name="data/other.jsonl")
-    folder = copy_of_rows(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")
-    assert len(data.load(fetch("mcbe", folder))) == 1
-    assert "left out: other.jsonl has no column `category`" in capsys.readouterr().err
+    path = tmp_path / "copy" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    message = refusal(fetch, benchmark, tmp_path / "copy")
+    title, layout = get(benchmark).metadata.title, get(benchmark).metadata.layout
+    problem = f"holds no data of {title} in the layout of its release; expected {layout}; "
+    assert message.startswith(f"{tmp_path / 'copy'}: {problem}")
+    assert "put the released files there, or write a plug-in benchmark" in message
+    assert message.endswith(f"; it has {path.name}")
+    assert not [*user.glob("*")]

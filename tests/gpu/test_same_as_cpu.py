@@ -33,7 +33,6 @@ def folders(tmp_path_factory):
     models = {
         "causal": save(home / "causal", "LlamaForCausalLM", characters(chat=True)),
         "masked": save_encoder(home / "masked", "BertForMaskedLM"),
-        "multiple choice": save_encoder(home / "choice", "BertForMultipleChoice"),
         "classifier": save_encoder(home / "nli", "BertForSequenceClassification", LABELS),
     }
     return {name: str(folder) for name, folder in models.items()}
@@ -56,7 +55,6 @@ OPTIONS = ["a doctor", "a nurse", "nobody"]
         ("causal", "choose", [PROMPTS, ["A", "B", "C"]]),
         ("causal", "choose", [PROMPTS, OPTIONS]),
         ("masked", "choose", [PROMPTS, OPTIONS]),
-        ("multiple choice", "choose", [PROMPTS, OPTIONS]),
         ("classifier", "classify", [PAIRS]),
     ],
 )

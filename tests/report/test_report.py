@@ -1,7 +1,6 @@
 """Reports: pages that answer, tables next to them, nothing from elsewhere."""
 
 import contextlib
-import os
 import re
 from pathlib import Path
 
@@ -158,20 +157,6 @@ def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_
     assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', text)) == 1
 
 
-def _die_with_the_first_model(sending, plan, own, *given):
-    if own[0].model.model == "simulated:bias=1":
-        os._exit(9)
-    study_runs._work(sending, plan, own, *given)
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_fails_its_own_model(own_folder, monkeypatch):
-    monkeypatch.setattr(study_runs, "_work", _die_with_the_first_model)
-    cells = study_runs.ask_models(load("two_models.yml"), Path("r"), jobs=1)
-    assert [cell.state for cell in cells] == ["failed", "done"]
-    assert "ended early (exit status 9)" in cells[0].why
-
-
 @pytest.mark.slow
 def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     server = serve(lambda body: said("A"))
@@ -190,11 +175,11 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
 
 
 @pytest.mark.slow
-def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
+def test_all_endpoints_of_a_report_share_its_budget(serve, own_folder):
     server = serve(lambda body: said("A"))
     models = [server.model, server.model.replace("openai:", "openai:other-")]
     changes = ('["MODEL"]', str(models)), ("limit: 1", "limit: 20"), ("[age]", "[age, race]")
-    made = build.make(load("endpoint.yml", *changes), "out", jobs=2)
+    made = build.make(load("endpoint.yml", *changes), "out")
     # Up to four to each model found out what it can do.
     assert 40 - 8 <= len(server.seen) <= 40
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]

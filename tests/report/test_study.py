@@ -77,7 +77,7 @@ def test_variants_and_models_have_options_of_their_own(load, tmp_path):
     assert [variant.key for variant in plan.variants] == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
     assert instructed.title == "CBBQ (Q+IF)"
     # Settings, arguments and limits of a model and of a variant are merged.
-    shared = {"name": "Small", "top_p": 0.9, "thinking_tokens": 0, "temperature": 0.5}
+    shared = {"name": "Small", "thinking_tokens": 0, "temperature": 0.5}
     assert plan.run_options(small, nli) == {**shared, "template_arguments": {"a": 1, "b": 2}}
     # Options of sampling that all share are for those that write replies.
     assert plan.run_options(simulated, q) == {"limit": 3, "categories": ["gender"]}

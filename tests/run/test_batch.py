@@ -82,11 +82,11 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
         results = "results" if stage else ""
         written, _ = write(results, f"ask{stage}.jsonl", benchmark, as_judge=as_judge, **options)
         assert written
-        for file in written:
-            assert file.tasks.total() == len(lines_of(file.path))
-            answer(file.path, Path("results", file.path.name), spoken)
+        for path, count in written.items():
+            assert count == len(lines_of(path))
+            answer(path, Path("results", path.name), spoken)
     rest = write("results", "ask.jsonl", benchmark, as_judge=as_judge, **options)
-    assert rest == ([], 0)
+    assert rest == ({}, 0)
     read = evaluate_results(benchmark, judge=judge, as_judge=as_judge, out="read", **options)
     rows = [run.records.drop(columns="seconds") for run in (live, read)]
     pd.testing.assert_frame_equal(*rows)
@@ -110,16 +110,16 @@ def test_ids_can_be_read_and_fit_every_service():
 
 
 def test_the_command_says_what_is_next(bench):
-    given = f"--as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
-    call = f"requests cbbq --out ask.jsonl {given}"
-    for stage, out in (("1", "ask.jsonl"), ("2", "next.jsonl")):
-        status, printed, _ = bench(call)
-        told = f"{out}: 2 requests to {NAME} (ambiguous 1, disambiguous 1)\nnext: "
-        assert (status, printed[: len(told)]) == (0, told)
-        answer(Path(out), Path("results", f"{stage}.jsonl"), spoken)
-        call = printed.split("`bench ")[1].partition("`")[0]
-    status, printed, _ = bench(call)
-    assert (status, call.split()[0]) == (0, "run")
+    given = f"cbbq --as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
+    told = {"ask": "2 requests, by these replies", "next": "`bench run` with the same options"}
+    for out, then in told.items():
+        results = "--results results" if out == "next" else ""
+        status, printed, _ = bench(f"requests {given} --out {out}.jsonl {results}")
+        assert (status, printed.splitlines()[0]) == (0, f"{out}.jsonl: 2 requests")
+        assert then in printed
+        answer(f"{out}.jsonl", Path("results", f"{out}.jsonl"), spoken)
+    status, printed, _ = bench(f"run {given} --model replay:results")
+    assert status == 0
     assert f"{NAME} on cbbq" in printed
     model = f'{{model: "replay:results", as_model: {NAME}}}'
     Path("s.yml").write_text(f"title: T\nmodels: [{model}]\nbenchmarks: {{cbbq: {{}}}}")
@@ -147,58 +147,64 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     assert run.metadata["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
 
 
-def anthropic(body):
-    choice = body["choices"][0]
-    content = [{"type": "text", "text": choice["message"]["content"]}]
-    message = {"content": content, "stop_reason": "end_turn", "model": NAME}
-    return {"result": {"type": "succeeded", "message": message}}
-
-
 @pytest.mark.parametrize(
     ("form", "name"),
     [
         (lambda body: {"response": {"body": {**body, "choices": body["choices"][0]}}}, "1.jsonl"),
-        (lambda body: {"response": {"status_code": "200", "body": json.dumps(body)}}, "1.json"),
+        (lambda body: {"response": {"status_code": "200", "body": json.dumps(body)}}, "1.jsonl"),
         (lambda body: {"response": body, "error": None}, "1.jsonl.gz"),
-        (anthropic, "1.jsonl"),
     ],
 )
-def test_every_service_s_form_of_results_is_read_and_the_same_result_twice(form, name):
+def test_variants_of_openai_s_form_are_read(form, name):
     write("", "ask.jsonl", "cbbq", **CBBQ)
     lines = [{**form(said("B")[2]), "custom_id": one["custom_id"]} for one in lines_of("ask.jsonl")]
-    text = "".join(json.dumps(line) + "\n" for line in [*lines, lines[0]]).encode()
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
     Path("results").mkdir()
     Path("results", name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     Path("results/batch.json").write_text("{\n}\n")  # what a service tells of the batch itself
     assert set(evaluate_results(out="run", **CBBQ).records.response) == {"B"}
 
 
-def test_a_request_that_is_refused_among_answers_is_not_asked_again():
+def test_failures_are_told_with_their_line_and_asked_again(capsys):
     write("", "ask.jsonl", "cbbq", **CBBQ)
-    first, *others = [one["custom_id"] for one in lines_of("ask.jsonl")]
-    long = {"result": {"type": "errored", "error": {"error": {"message": "prompt is too long"}}}}
-    refused = result(first, 400, {"message": "too many tokens"})
-    expired = json.dumps({"custom_id": others[0], **long}) + "\n"
-    answers = [result(one, 200, said("B")[2]) for one in others[1:]]
+    too_long, expired, empty, *others = [one["custom_id"] for one in lines_of("ask.jsonl")]
+    lines = [
+        result(too_long, 400, {"message": "too many tokens"}),
+        result(expired, 0, {"message": "batch expired"}),
+        result(empty, 200, {"choices": [{"message": {}, "finish_reason": "stop"}]}),
+        *(result(name, 200, said("B")[2]) for name in others),
+    ]
     Path("results").mkdir()
-    Path("results/1.jsonl").write_text("".join([refused, expired, *answers]))
-    assert write("results", "again.jsonl", "cbbq", **CBBQ)[0][0].tasks.total() == 1
+    Path("results/1.jsonl").write_text("".join(lines))
     errors = evaluate_results(out="run", **CBBQ).records.error
-    assert errors[errors != ""].tolist() == ["status 400: too many tokens", "prompt is too long"]
+    no_text = "the server answered without a text"
+    assert [*filter(None, errors)] == ["status 400: too many tokens", "batch expired", no_text]
+    message = "3 requests failed at the service, such as results/1.jsonl, line 1: status 400: too"
+    assert message in capsys.readouterr().err
+    assert write("results", "again.jsonl", "cbbq", **CBBQ) == ({Path("again.jsonl"): 3}, 0)
+    answer("again.jsonl", Path("results/2.jsonl"), lambda asked: said("B"))
+    assert set(evaluate_results(out="run2", **CBBQ).records.response) == {"B"}
 
 
-FOREIGN = "results: 12 results, such as ambiguous-gender_ambiguous_"
+FOREIGN = "line 1: ambiguous-gender_ambiguous_"
 
 
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda lines: lines[1:], {}, "results: has no answer to 1 requests, such as ambiguous-"),
-        (lambda lines: [*lines, lines[0].replace('"A"', '"B"')], {}, "line 13: a second answer to"),
+        (lambda lines: lines[1:], {}, "results: has no answer to ambiguous-gender_ambiguous_"),
+        (lambda lines: [*lines, lines[0]], {}, "line 13, and results/1.jsonl, line 1: are both an"),
+        (
+            lambda lines: [lines[0].replace("ous-gender", "ous-age"), *lines],
+            {},
+            FOREIGN.replace("gender", "age", 1),
+        ),
         (list, {"temperature": 0.5}, FOREIGN),
-        (list, {"limit": 1}, FOREIGN.replace("12", "10")),
+        (list, {"limit": 1}, FOREIGN),
         (list, {"as_model": ""}, "name the model that gave them by --as-model"),
         (lambda _: [Path("ask.jsonl").read_text()], {}, "line 1: is no result of a batch"),
+        (lambda _: ['{"custom_id": "a", "result": {}}'], {}, "line 1: is no result of a batch"),
+        (lambda _: [], {}, "results: holds no results (*.jsonl)"),
     ],
 )
 def test_missing_doubled_and_foreign_results_are_refused(refusal, change, options, message):

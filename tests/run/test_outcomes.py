@@ -8,7 +8,8 @@ import pytest
 
 import bench
 from bench.metrics.primary import primary_metrics
-from bench.run import all_items, evaluate, evaluate_all, results
+from bench.run import Run, all_items, evaluate, evaluate_all, results
+from bench.run.results import data_conflict
 from tests.helpers.recorded import templates
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
@@ -143,6 +144,14 @@ def test_answers_to_different_items_of_one_name_are_not_joined(others, refusal, 
     assert "8 of 16 items of the same name are not the same" in message
     for one in others:
         assert f"SHA-256 {one.metadata['data']['sha256'][:8]}" in message
+
+
+def test_the_items_of_each_version_of_the_data_are_read_once(tmp_path, monkeypatch):
+    runs = ask(tmp_path, *({"region": f"一{last}"} for last in "二三四五"))
+    reads, items = [], Run.items.fget
+    monkeypatch.setattr(Run, "items", property(lambda run: [reads.append(run), items(run)][1]))
+    assert "were asked different data" in data_conflict(runs)
+    assert len(reads) == 4
 
 
 def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path):

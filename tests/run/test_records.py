@@ -1,6 +1,8 @@
 """Records: the content of a row, damaged files, locks, older versions, and kept score tables."""
 
 import shutil
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -10,7 +12,7 @@ import pytest
 
 from bench import records, run
 from bench.core import inputs
-from bench.core.errors import AnotherRun
+from bench.core.errors import AnotherRun, RunFailed
 from bench.run import Run, cache, plan
 from tests.helpers.recorded import columns, watch
 
@@ -32,13 +34,13 @@ def ask(out="out", model="simulated:bias=0.6,refuse=0.1", **options):
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 
-def leave_unfinished():
+def leave_unfinished(out="out", **options):
     """Interrupt a run after its last answer, and return its records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "finish", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            ask()
-    return columns("out")
+            ask(out, **options)
+    return columns(out)
 
 
 def flipped(content):
@@ -105,6 +107,56 @@ def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
     assert not ANSWERS.exists()
 
 
+def without_a_line(content):
+    return b"\n".join(content.split(b"\n")[2:])
+
+
+@pytest.mark.parametrize(
+    ("change", "n_lost"),
+    [
+        (lambda content: content[:-50], 1),
+        (without_a_line, 1),
+        (flipped, 1),
+        (lambda content: b"", 16),
+        (lambda content: None, 16),
+        (lambda content: Path("other/records/answers.jsonl").read_bytes(), "[0-9]+"),
+    ],
+)
+def test_answers_that_vanish_in_mid_run_are_asked_again(monkeypatch, change, n_lost):
+    ask("undisturbed")
+    leave_unfinished("other", model="simulated:bias=0,seed=3")
+    add, added = records.add, []
+
+    def disturbed(folder, rows):
+        add(folder, rows)
+        added.append(rows)
+        if len(added) == 1:  # of 16 answers
+            content = change(ANSWERS.read_bytes())
+            ANSWERS.unlink() if content is None else ANSWERS.write_bytes(content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "add", disturbed)
+        with pytest.raises(RunFailed, match=rf"answers.jsonl: {n_lost} of .*; the same command"):
+            ask()
+    ask()
+    pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
+
+
+def test_a_run_is_opened_again_in_parts(monkeypatch):
+    expected, write, sizes = ask().records, records._write_lines, []
+    monkeypatch.setattr(records, "MAX_ROWS_IN_PYTHON", 7)
+
+    def parts(batches):
+        for batch in batches:
+            sizes.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(records, "_write_lines", lambda path, rows: write(path, parts(rows)))
+    records.reopen(Path("out"))
+    assert sizes == [7] * (len(expected) // 7) + [len(expected) % 7]
+    pd.testing.assert_frame_equal(Run.open("out").records, expected)
+
+
 def test_an_unfinished_run_is_scored():
     leave_unfinished()
     ANSWERS.write_bytes(b"\n".join(ANSWERS.read_bytes().split(b"\n")[:40]))
@@ -125,6 +177,37 @@ def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
     path = ask().folder / name
     path.write_bytes(content) if content else path.rename("moved")
     assert message in refusal(lambda: Run.open("out").scores())
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("wording", None, "entry `wording`: is missing"),
+        ("data.labels", None, "entry `data.labels`: is missing"),
+        ("touched", 3, "entry `touched`: 3 is not a list"),
+        ("unfit", [{}], "entry `unfit.0.category`: is missing"),
+        ("asked.settings", [], "entry `asked.settings`: [] is not a mapping"),
+        ("model", "tiny:s", "entry `model`: 'tiny:s' is not a mapping"),
+        ("read.ss", 1, "entry `read.ss`: 1 is not a text"),
+        ("requests", True, "entry `requests`: True is not a whole number"),
+        ("requests", -1, "entry `requests`: -1 is not allowed; it has to be at least 0"),
+        ("preset", "strict", "entry `preset`: 'strict' is not allowed"),
+        ("when", "yesterday", "entry `when`: 'yesterday' is not allowed"),
+        ("benchmark", "mbce", "benchmark 'mbce' is unknown; allowed: mcbe"),
+    ],
+)
+def test_a_run_json_of_another_kind_is_refused_with_its_entry(refusal, entry, value, message):
+    metadata = ask().metadata
+    *parts, name = entry.split(".")
+    changed = reduce(getitem, parts, metadata)
+    changed[name] = value
+    if value is None:
+        del changed[name]
+    metadata["identity"] = records.digest([metadata["benchmark"], metadata["asked"]])[:8]
+    records.write_run_json(Path("out"), metadata)
+    error = refusal(Run.open, "out")
+    assert error.startswith("out/run.json: is damaged or was changed (")
+    assert message in error
 
 
 def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):

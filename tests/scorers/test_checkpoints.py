@@ -166,12 +166,19 @@ def test_an_architecture_that_only_its_author_names_has_the_kind_of_its_type(mod
     np.testing.assert_array_equal(answers(load(str(model))), expected)
 
 
-@pytest.mark.parametrize("name", ["Electra", "Funnel"])
-def test_a_discriminator_is_named(model, refusal, name):
-    kind = f"{name}ForPreTraining"
-    entries = {"model_type": name.lower(), "architectures": [kind]}
+@pytest.mark.parametrize(
+    ("type", "kind", "message"),
+    [
+        ("electra", "ElectraForPreTraining", "is a discriminator ({}), which"),
+        ("funnel", "FunnelForPreTraining", "is a discriminator ({}), which"),
+        ("bert", "BertForMultipleChoice", "has a multiple-choice head ({}), which"),
+        ("gpt2", "OwnForMultipleChoice", "has a multiple-choice head ({}), which"),
+    ],
+)
+def test_a_head_that_predicts_no_words_is_named(model, refusal, type, kind, message):
+    entries = {"model_type": type, "architectures": [kind]}
     (model / "config.json").write_text(json.dumps(entries))
-    assert f"is a discriminator ({kind})" in refusal(load, str(model))
+    assert message.format(kind) in refusal(load, str(model))
 
 
 CODE_OF_A_MODEL = """

@@ -1,4 +1,4 @@
-"""Masked models, multiple-choice heads and NLI classifiers: equal to a slow reference."""
+"""Masked models and NLI classifiers: equal to a slow reference."""
 
 from itertools import permutations
 
@@ -56,38 +56,14 @@ def test_pseudo_likelihoods_are_the_reference(tmp_path, around, batch_tokens):
         np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
 
 
-# The encoders of CBBQ's paper; RoBERTa has no token types.
-@pytest.mark.parametrize(
-    ("name", "shape"), [("Bert", {}), ("Roberta", {}), ("Albert", {"embedding_size": 16})]
-)
-def test_a_heads_choices_are_those_of_transformers(tmp_path, name, shape):
-    kind = f"{name}ForMultipleChoice"
-    save_encoder(tmp_path, kind, max_position_embeddings=65, **shape)
-    scorer = load(str(tmp_path), batch_tokens=100)
-    assert ("token_type_ids" in scorer.tokenizer("a", "b")) is (name != "Roberta")
-    # A head reads an empty option as an empty text.
-    options = {**OPTIONS, TURNS: ("", "the engineer", "no")}
-    pairs = [(joined(prompt), option) for prompt, row in options.items() for option in row]
-    batch = scorer.tokenizer(pairs, padding=True, return_tensors="pt")
-    network = getattr(transformers, kind).from_pretrained(tmp_path).double().eval()
-    with torch.no_grad():
-        shaped = {key: values.reshape(len(options), 3, -1) for key, values in batch.items()}
-        expected = network(**shaped).logits.log_softmax(-1).numpy()
-    assert np.ptp(expected, 1).min() > 1e-3, "the options differ"
-    values = scorer.choose(list(options), list(options.values()))
-    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ValueError, match="shape"):
-        scorer.choose(["a", "b"], [("A", "B"), ("A", "B", "yes", "no")])
-
-
 def test_missing_weights_of_an_encoder_are_named(tmp_path, refusal):
-    save_encoder(tmp_path, "BertForMultipleChoice")
+    save_encoder(tmp_path, "BertForSequenceClassification", ORDER)
     weights = load_file(tmp_path / "model.safetensors")
     del weights["classifier.weight"]
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
     message = refusal(load, str(tmp_path))
     assert message.startswith(f"{tmp_path}: lacks the weights classifier.weight of")
-    assert "multiple choice model, which would be random" in message
+    assert "classifier model, which would be random" in message
 
 
 SENTENCES = [

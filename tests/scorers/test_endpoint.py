@@ -61,7 +61,7 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
     assert server.keys == {f"Bearer {SECRET}"}
     metadata = scorer.describe()
     assert (metadata["id"], metadata["url"]) == (server.model, f"http://{server.host}/v1")
-    assert metadata["decoding"] == "temperature 0.5, top_p 0.9"
+    assert metadata["decoding"] == "temperature 0.5"
     assert metadata["generation"] == generation
     assert SECRET not in json.dumps(metadata)
     off = load(server.model, generation={"thinking_tokens": 0})

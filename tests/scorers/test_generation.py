@@ -182,8 +182,7 @@ def test_options_override_how_the_model_decodes(greedy, warm):
     likeliest, drawn = replies(greedy), replies(warm)
     assert likeliest != drawn
     assert load(warm).generate(QUESTIONS, max_new_tokens=STEPS, greedy=True) == likeliest
-    for generation in ({"temperature": 0}, {"top_p": 1e-6}):
-        assert replies(warm, generation=generation) == likeliest
+    assert replies(warm, generation={"temperature": 0}) == likeliest
     assert replies(warm, generation={"temperature": 1.5}) == drawn
     # Without a configuration, transformers draws from the 50 likeliest tokens.
     scorer = load(greedy, generation={"temperature": 1.5})

@@ -42,6 +42,33 @@ def test_the_function_of_the_manual_answers_cbbq(own_folder):
     assert done.records.valid.all()
 
 
+@pytest.mark.parametrize(
+    ("reply", "recorded"),
+    [
+        ("'A\\ud83d'", "A\ufffd"),
+        ("'\\udc00A'", "\ufffdA"),
+        # Two halves of one character.
+        ("'A\\ud83d' + '\\ude00'", "A😀"),
+        ("type('Reply', (str,), {'encode': None, '__str__': None})('A')", "A"),
+    ],
+)
+def test_replies_are_recorded_in_whole_characters(own_folder, install, reply, recorded):
+    kind = KIND.replace("Answer(self.letter)", f"Answer({reply})")
+    kind = kind.replace('"revision": ', f'"version": {reply}, "revision": ')
+    assert kind.count(reply) == 2
+    install(kind, "constant = my_kind:Constant")
+    Path("whole.py").write_text(f"def answer(text):\n    return {reply}\n")
+    options = {**OPTIONS, "settings": {"explanation": "yes"}, "judge": "simulated:"}
+    for model in ("python:whole:answer", "constant:A"):
+        done = run.evaluate("cbbq", model, **{**options, "out": model.partition(":")[0]})
+        rows = done.records[~done.records.request.str.startswith("judge")]
+        assert set(rows.response) == {recorded}
+        assert run.evaluate("cbbq", model, **{**options, "out": done.folder}).records.equals(
+            done.records
+        )
+    assert done.metadata["model"]["version"] == recorded
+
+
 def test_the_kind_of_the_manual_answers_cbbq(own_folder, install, refusal):
     assert len(KIND.splitlines()) <= 30
     (line,) = PROJECT["project"]["entry-points"]["bench.models"].items()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
@@ -72,6 +73,19 @@ def test_a_broken_folder_is_refused(model, refusal, case):
 def test_a_model_with_an_encoder_or_that_sees_the_words_ahead_is_refused(tmp_path, refusal, case):
     save(tmp_path, case["network"], characters(), **case["shape"])
     assert case["says"] in refusal(load, str(tmp_path))
+
+
+def test_a_model_whose_predictions_depend_on_the_number_of_words_ahead_is_refused(
+    tmp_path, refusal
+):
+    sizes = {"hidden_size": 32, "num_decoder_layers": 2, "num_decoder_attention_heads": 4}
+    config = transformers.ProphetNetConfig(
+        vocab_size=len(characters()), decoder_ffn_dim=64, **sizes
+    )
+    torch.manual_seed(0)
+    transformers.ProphetNetForCausalLM(config).save_pretrained(tmp_path)
+    characters().save_pretrained(tmp_path)
+    assert "is no causal language model" in refusal(load, str(tmp_path))
 
 
 def quantize(folder, method):

@@ -42,6 +42,12 @@ def test_three_probabilities(tmp_path, read, label, expected):
     np.testing.assert_allclose(np.exp(answer.logprobs), expected, atol=1e-9)
 
 
+def test_a_half_of_a_character_in_a_recorded_answer_is_replaced(tmp_path):
+    row = {"task": "ps", "item_id": "zh:7", "request": "label", "response": "A\ud83d"}
+    (answer,) = load(f"replay:{write(tmp_path, [row])}").answer(requests("zh:7"))
+    assert answer.response == "A\ufffd"
+
+
 @pytest.mark.parametrize("case", json_lines(__file__, "predictions.jsonl"))
 def test_a_wrong_row_is_refused_with_its_place(tmp_path, refusal, case):
     path = write(tmp_path, case.get("rows", []))

@@ -10,8 +10,6 @@ METADATA = read_metadata(
     Path(__file__).parent,
     templates.CATEGORY_LABELS,
     items.fault,
-    row_columns=templates.INSTANCE_COLUMNS,
-    place_of_rows=items.place_of_rows,
     prompts=official_wording.OFFICIAL,
     reply_limit=questions.reply_limit,
 )

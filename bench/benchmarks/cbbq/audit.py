@@ -19,8 +19,6 @@ from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit
 from bench.data.audit import refused
-from bench.data.dataset import composed
-from bench.data.readers import read_table
 
 odd = audit.Faults(Path(__file__).with_name("faults.csv")).odd
 # The fault for each reason why a label is wrong.
@@ -86,14 +84,12 @@ def _findings(folder: Path, expansion: str) -> Audit:
         table = items.single_table(folder)
         known = items.categories_of(folder)
         if not items.files(folder):
-            what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
-            yield refused(what=what)
+            yield refused(what=f"the folder {METADATA.no_data}")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
     if not table and folder.is_dir():
         root = items.root(folder, known)
-    # Cases are templates, or rows of an expanded file that has no templates beside it.
-    cases, instances, questions = [], [], []
+    cases, questions = [], []  # cases are templates
     for category, condition in product(known, CONDITIONS):
         place = root / category / condition
         own = {"folder": category, "condition": condition}
@@ -104,7 +100,6 @@ def _findings(folder: Path, expansion: str) -> Audit:
         for path in bare if len(bare) < len(paths) else ():
             yield odd(audit.file_name(path, folder), "no_byte_order_mark")
         read = list[Template]()
-        complete = bool(table) or len(paths) == 2
         for path in paths:
             try:
                 for template in templates.read(path, category, condition):
@@ -112,27 +107,17 @@ def _findings(folder: Path, expansion: str) -> Audit:
                 if expansion == "strict":
                     list(templates.read(path, category, condition, expansion))
             except (BadInput, OSError) as error:
-                complete = complete and expansion == "strict"
                 yield _refused(path, folder, error)
-        expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
-        expanded = [path for path in expanded if path.is_file()]
         if read:
             cases.append(_templates(read, folder).assign(**own))
             filled = templates.filled(read)
             texts = pd.DataFrame([{"case": one.place, **fields} for one, fields in filled])
             shared = cases[-1][["question", "ans2", "label", *own]]
             questions.append(texts.join(shared, on="case"))
-            for path in expanded if complete else ():
-                yield from _difference(path, folder, read)
             for template in read:
                 if template.target is None:
                     row = (template.place, template.group, template.category)
                     yield _refused(template.path, folder, templates.unknown_target(*row))
-        elif expanded:
-            try:
-                instances.append(_instances(expanded[0], folder).assign(**own))
-            except (BadInput, OSError) as error:
-                yield _refused(expanded[0], folder, error)
     if cases:
         all_cases = pd.concat(cases)
         yield from _row_rules(all_cases, pd.concat(questions))
@@ -140,13 +125,8 @@ def _findings(folder: Path, expansion: str) -> Audit:
         yield from _repeated_templates(all_cases)
         for _, of_file in all_cases.groupby([*PLACE_OF_CASE, "file"], sort=False):
             yield from _file_rules(of_file)
-    if instances:
-        rows = pd.concat(instances)
-        yield _merged(pd.concat([*_row_rules(rows, rows)]))
-        for _, of_file in rows.groupby("file", sort=False):
-            yield from _polarity_rules(of_file)
     empty = pd.DataFrame(columns=[*PLACE_OF_CASE, "polarity", *ASKED])
-    all_questions = pd.concat([empty, *questions, *instances])
+    all_questions = pd.concat([empty, *questions])
     yield from _question_rules(all_questions)
     for path in sorted(root.rglob("~$*")):
         yield odd(audit.file_name(path, folder), "lock_file")
@@ -175,24 +155,6 @@ def _templates(read: Sequence[Template], folder: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, index=[template.place for template in read])
 
 
-def _instances(path: Path, folder: Path) -> pd.DataFrame:
-    """Return a table of the rows of an expanded file, by their place."""
-    rows = read_table(path, templates.INSTANCE_COLUMNS)
-    audited = items.from_instances([path], composed(path.parents[1].name), path.stem)
-    checks = [[labels.LabelCheck(one.label_audited, reason)] for one, reason in audited]
-    table = pd.DataFrame(rows, columns=list(templates.INSTANCE_COLUMNS))
-    table = table.assign(
-        file=audit.file_name(path, folder),
-        row=[row.number for row in rows],
-        items=1,
-        polarity=table.question_polarity,
-        cells=pd.Series(rows, dtype=object),
-        checks=pd.Series(checks),
-        case=[f"{path}, row {row.number}" for row in rows],
-    )
-    return table.set_index("case", drop=False).rename_axis(None)
-
-
 def _refused(path: Path, folder: Path, error: Exception) -> pd.DataFrame:
     """Report an error of the loader, with the row and the column that it names."""
     file = audit.file_name(path, folder) if path != folder else ""
@@ -204,32 +166,7 @@ def _refused(path: Path, folder: Path, error: Exception) -> pd.DataFrame:
     return refused(file=file, row=row, column=place["column"] or "", what=reason)
 
 
-def _difference(path: Path, folder: Path, read: Sequence[Template]) -> Audit:
-    """Report an expanded file that differs from the questions of the templates beside it."""
-    columns, file = list(templates.INSTANCE_COLUMNS), audit.file_name(path, folder)
-    try:
-        rows = read_table(path, columns)
-    except (BadInput, OSError) as error:
-        detail = f"it cannot be compared: {audit.error_reason(path, error)}"
-        yield odd(file, "expanded_differ", detail=detail)
-        return
-    wanted = pd.DataFrame([row for _, row in templates.expand(read)], columns=columns)
-    if len(rows) != len(wanted):
-        detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
-        yield odd(file, "expanded_differ", detail=detail, items=abs(len(rows) - len(wanted)))
-        return
-    table = pd.DataFrame(rows, columns=columns)
-    differs = table != wanted
-    count = int(differs.any(axis=1).sum())
-    if count:
-        first = differs.any(axis=1).argmax()
-        row, column = rows[first], str(differs.loc[first].idxmax())
-        cell = {"row": row.number, "column": column, "value": row[column], "items": count}
-        detail = f"in {count:,} rows, this is the first"
-        yield odd(file, "expanded_differ", detail=detail, **cell)
-
-
-# Rules for rows of templates and of expanded files
+# Rules for rows of templates
 
 
 def _row_rules(cases: pd.DataFrame, questions: pd.DataFrame) -> Audit:
@@ -272,16 +209,6 @@ def _row_rules(cases: pd.DataFrame, questions: pd.DataFrame) -> Audit:
     ):
         found = value[is_odd].groupby(questions.case[is_odd], sort=False).agg(["first", "size"])
         yield odd(cases.loc[found.index], fault, value=found["first"], items=found["size"])
-
-
-def _merged(findings: pd.DataFrame) -> pd.DataFrame:
-    """Report a fault of an expanded file once for each cell that has it."""
-    if findings.empty:
-        return findings
-    keys = ["file", "fault", "column", "question_index", "question", "bias_targeted_groups"]
-    count = findings.groupby(keys).row.transform("size")
-    more = (count - 1).map(" (and {:,} more of the same question)".format).where(count > 1, "")
-    return findings.assign(what=findings.what + more, items=count)[~findings.duplicated(keys)]
 
 
 def _template_rules(cases: pd.DataFrame) -> Audit:
@@ -413,16 +340,6 @@ def _file_rules(cases: pd.DataFrame) -> Audit:
     }
     if detail := ", ".join(reason for reason, is_true in reasons.items() if is_true):
         yield odd(file, "index_no_key", detail=detail)
-
-
-def _polarity_rules(cases: pd.DataFrame) -> Audit:
-    """Report an expanded file that does not have all negative questions first."""
-    file = cases.file.iloc[0]
-    polarities = cases.question_polarity.tolist()
-    if len(set(polarities)) == 1:
-        yield odd(file, "one_polarity", detail=polarities[0], items=len(cases))
-    elif late := polarities[polarities.index("non_neg") :].count("neg"):
-        yield odd(file, "polarity_order", items=late)
 
 
 def _question_rules(questions: pd.DataFrame) -> Audit:

@@ -2,36 +2,23 @@
 
 Huang and Xiong, LREC-COLING 2024. The release is a set of templates, which `templates` expands. In
 an ambiguous question nothing says who did it, and the third option (unknown) is right. A
-disambiguous question adds facts against the stereotype. A folder without templates may hold
-expanded files.
+disambiguous question adds facts against the stereotype.
 """
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.benchmarks.cbbq import labels, templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
-from bench.benchmarks.cbbq.templates import (
-    CATEGORIES,
-    CONDITIONS,
-    FILES,
-    INSTANCE_COLUMNS,
-    Template,
-)
-from bench.core.cells import to_whole_number
-from bench.core.errors import BadInput, expected, quoted
+from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES, Template
+from bench.core.errors import BadInput
 from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
-from bench.data import load as load_items
 from bench.data.dataset import composed, unknown_category
-from bench.data.readers import Row, read_table
 from bench.data.texts import FIRST, SECOND, Text, language
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -47,11 +34,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 # A table of all templates of a folder, in place of a file per category, condition and polarity.
 TABLE = "rows.csv"
-# Columns that all questions of a template share, in a file that does not name their template.
-COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
-# Columns of our own expanded files beyond the released columns.
-KEPT = ("name1", "name2", "swapped", "template", "target_name")
-MORE = ("example_id", *KEPT)
 
 
 # Not frozen, because the release has 73,458 of them, and a frozen one takes three times as long.
@@ -64,7 +46,7 @@ class Question:
         polarity, label: by the settings; `polarity_column` and `label_column` are the cells of the
             row, and `label_audited` is the audit's label (`LEFT_OUT` if both are wrong).
         target: index of the option that names the stereotyped group, `target_name` its member.
-        name1, name2: fill the slots; empty if only expanded files are available.
+        name1, name2: fill the slots.
         swapped: whether the context mentions the names in the other order.
     """
 
@@ -85,10 +67,10 @@ class Question:
     label_column: int
     target: int
     target_name: str
-    name1: str = ""
-    name2: str = ""
-    swapped: bool = False
-    label_audited: int = LEFT_OUT
+    name1: str
+    name2: str
+    swapped: bool
+    label_audited: int
 
     @property
     def item_id(self) -> str:
@@ -146,10 +128,11 @@ Effects = Counter[tuple[str, str, str, bool]]
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Map each category to its files: templates of both polarities, else an expanded csv or json.
+    """Map each category to its files: templates of both polarities.
 
     A single table of templates, `folder` itself or its `TABLE`, is the file of each category in it.
-    An unknown category, or one polarity without the other, is refused.
+    An unknown category, one polarity without the other, and questions without their templates are
+    refused.
     """
     if table := single_table(folder):
         return {category: [table] for category in templates.categories(table)}
@@ -164,27 +147,18 @@ def files(folder: Path) -> dict[str, list[Path]]:
                     f"{inside / missing}: is missing beside {paths[0].name}; both polarities are "
                     "needed"
                 )
-            expanded = [inside / f"{inside.name}{suffix}" for suffix in (".csv", ".json")]
-            paths = paths or [path for path in expanded if os.path.lexists(path)][:1]
+            for suffix in () if paths else (".csv", ".json"):
+                if (questions := inside / f"{inside.name}{suffix}").exists():
+                    raise BadInput(
+                        f"{questions}: holds questions, and the loader makes these of templates; "
+                        f"put the released {' and '.join(FILES.values())} beside it"
+                    )
             category = composed(place.name)
             if paths and category not in known:
                 raise BadInput(unknown_category(place, category, folder, known))
             if paths:
                 by_category.setdefault(category, []).extend(paths)
     return by_category
-
-
-def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file of templates, or the files of expanded questions, that rows belong into."""
-    if set(templates.COLUMNS) <= set(rows):
-        yield TABLE, rows[list(templates.COLUMNS)]
-    elif set(INSTANCE_COLUMNS) <= set(rows):
-        columns = [name for name in (*INSTANCE_COLUMNS, *MORE) if name in rows]
-        for condition, part in rows.groupby("context_condition", sort=False, dropna=False):
-            if condition not in CONDITIONS:
-                problem = expected(condition, CONDITIONS, "column `context_condition`")
-                raise BadInput(f"row {part.index[0]}: {problem}")
-            yield f"{category}/{condition!s}/{condition!s}.csv", part[columns]
 
 
 def single_table(folder: Path) -> Path | None:
@@ -217,13 +191,9 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     paths, chosen = files(folder), with_defaults(SETTINGS, settings)
     questions, effects = list[Question](), Effects()
     for category in categories:
-        own = paths[category]
         for condition in CONDITIONS:
-            read = read_templates(own, category, condition, chosen["expansion"])
+            read = read_templates(paths[category], category, condition, chosen["expansion"])
             audited = list(from_templates(read, chosen["expansion"]))
-            if not read:
-                expanded = [path for path in own if path.parent.name == condition]
-                audited = list(from_instances(expanded, category, condition))
             questions += _apply(chosen, audited, effects)
     counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
     return Loaded(questions, counts)
@@ -235,8 +205,7 @@ def read_templates(
     """Read the templates of one condition among the files of a category, in the release's order."""
     read: list[Template] = []
     for path in paths:
-        is_file_of_condition = path.parent.name == condition and path.name in FILES.values()
-        if is_file_of_condition or path.parent.name not in CONDITIONS:
+        if path.parent.name == condition or path.parent.name not in CONDITIONS:
             read += templates.read(path, category, condition, expansion)
     return read
 
@@ -292,131 +261,40 @@ def _apply(
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
     """Expand the templates of one condition of a category."""
-    checks, slots, shared = {}, {}, {}
+    checks, shared = {}, dict[str, dict[str, Any]]()
     for template, check in zip(read, check_labels(read, expansion), strict=True):
-        name = template.name
-        checks[name], slots[name] = check, target_slot(template)
-        shared[name] = {
-            **_shared(template.cells, template.category, template.condition),
-            "template": name,
+        checks[template.name] = check
+        shared[template.name] = {
+            "category": template.category,
+            "condition": template.condition,
+            "template": template.name,
             "polarity": template.polarity,
+            "polarity_column": template.cells["question_polarity"],
+            "topic": template.cells["subcategory"].strip(),
+            "group": template.group,
+            "question": template.cells["question"],
+            "ans2": template.cells["ans2"],
+            "label": template.label,
+            "label_column": template.label,
             "target": required_target(template),
         }
+    slots = {template.name: target_slot(template) for template in read}
     for template, texts in templates.filled(read, expansion):
         name = template.name
         label, reason = checks[name][texts["swapped"]]
-        question = Question(
-            **shared[name],
-            **texts,
-            label_audited=label,
-            target_name=texts["name2" if slots[name] else "name1"],
+        target_name = texts["name2" if slots[name] else "name1"]
+        yield (
+            Question(**shared[name], **texts, label_audited=label, target_name=target_name),
+            reason,
         )
-        yield question, reason
-
-
-def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
-    """Read the questions of expanded files.
-
-    Consecutive rows with equal cells in `COMMON` are one template.
-    """
-    for path in paths:
-        declared = templates.declared_option(path, category)
-        rows = read_table(path, INSTANCE_COLUMNS, MORE)
-        names = _template_names(rows)
-        options: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
-        for name, row in zip(names, rows, strict=True):
-            options[name][0].add(row["ans0"])
-            options[name][1].add(row["ans1"])
-        all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
-        seen: set[int] = set()
-        for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
-            place = f"{path}, row {row.number}"
-            label = templates.checked(place, row, condition, INSTANCE_COLUMNS, category)
-            group = row["bias_targeted_groups"].strip()
-            example_id = _example_id(place, row, seen) if row.get("template") else number
-            own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
-            target = templates.target_option(category, group, own, declared, all_options[name])
-            if target is None:
-                raise templates.unknown_target(place, group, category)
-            question = Question(
-                **_shared(row, category, condition),
-                template=name,
-                example_id=example_id,
-                polarity=_polarity({**row, "template": name}),
-                context=row["context"],
-                ans0=row["ans0"],
-                ans1=row["ans1"],
-                label_audited=label,
-                target=target,
-                target_name=row.get("target_name") or row[f"ans{target}"],
-                name1=row.get("name1", ""),
-                name2=row.get("name2", ""),
-                swapped=row.get("swapped") == "True",
-            )
-            if condition == "disambiguous" and label == question.biased:
-                question.label_audited = LEFT_OUT
-                yield question, labels.BIASED_LABEL
-            else:
-                yield question, ""
-
-
-def _shared(row: Row, category: str, condition: str) -> dict[str, Any]:
-    """Return the fields of a question that all questions of its template share."""
-    return {
-        "category": category,
-        "condition": condition,
-        "polarity_column": row["question_polarity"],
-        "topic": row["subcategory"].strip(),
-        "group": row["bias_targeted_groups"].strip(),
-        "question": row["question"],
-        "ans2": row["ans2"],
-        "label": int(row["label"]),
-        "label_column": int(row["label"]),
-    }
-
-
-def _polarity(row: Row) -> str:
-    """Read the polarity from the column `template` of our own files, else from its own column."""
-    return row.get("template", "").partition(":")[0] or row["question_polarity"]
-
-
-def _template_names(rows: Sequence[Row]) -> list[str]:
-    """Name the template of each row: by the column of our own files, else by counting runs."""
-    runs: Counter[str] = Counter()
-    names: list[str] = []
-    before: tuple[str, ...] = ()
-    for row in rows:
-        polarity = _polarity(row)
-        run = (polarity, *(row[column] for column in COMMON))
-        runs[polarity] += run != before
-        before = run
-        names.append(row.get("template") or f"{polarity}:{runs[polarity]}")
-    return names
-
-
-def _example_id(place: str, row: Row, seen: set[int]) -> int:
-    """Read a question's number in a file of ours."""
-    example_id = to_whole_number(row.get("example_id", ""))
-    if not set(MORE) <= set(row) or not example_id or example_id in seen:
-        raise BadInput(
-            f"{place}, column `example_id`: {quoted(row.get('example_id'))} is not allowed; beside "
-            f"`template` all of {', '.join(MORE)} are needed, and a number from 1 that no other "
-            "row has"
-        )
-    seen.add(example_id)
-    return example_id
 
 
 def texts(source: Source) -> list[Text]:
-    """Return the templates: the context with marks for the names.
-
-    If a folder holds only expanded questions, we take the first question of each template.
-    """
+    """Return the templates: the context with marks for the names."""
     rows, code = [], language(source)
     for category, paths in files(source.folder).items():
         for condition in CONDITIONS:
-            read = read_templates(paths, category, condition)
-            for template in read:
+            for template in read_templates(paths, category, condition):
                 cells = {name: cell.strip() for name, cell in template.cells.items()}
                 complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
                 text = Text(
@@ -432,16 +310,4 @@ def texts(source: Source) -> list[Text]:
                     items=template.size,
                 )
                 rows.append(text)
-            if read or not any(path.parent.name == condition for path in paths):
-                continue
-            of_template: dict[str, list[Question]] = defaultdict(list)
-            for question in load_items(source, [category]):
-                if question.condition == condition:
-                    of_template[question.cluster].append(question)
-            for cluster, (first, *more) in of_template.items():
-                context = first.context
-                for name, mark in ((first.name1, FIRST), (first.name2, SECOND)):
-                    context = context.replace(name, mark) if name else context
-                place = ("cbbq", cluster, category, code, first.topic, (first.group,))
-                rows.append(Text(*place, context, f"{context}\n{first.question}", 1 + len(more)))
     return rows

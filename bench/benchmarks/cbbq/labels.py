@@ -55,7 +55,7 @@ def check_labels(
 
     Args:
         templates: all of one category and condition, in both polarities.
-        expansion: as in `templates.expand`; repaired placeholders break nothing.
+        expansion: as in `templates.filled`; repaired placeholders break nothing.
     """
     texts = [
         repaired(template.cells["context"]) if expansion == "repair" else template.cells["context"]

@@ -221,7 +221,7 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
     rows.loc[has, "probable"] = 1.0
     rows.loc[has, "p_biased"] = shares[np.arange(len(known)), biased[has]]
     rows.loc[has, "p_decided"] = shares[:, 0] + shares[:, 1]
-    # A multiple-choice head gives shares that sum to one, so we do not divide these by a length.
+    # Some models give shares that sum to one, so we do not divide these by a length.
     normalised = np.abs(np.logaddexp.reduce(logprobs, axis=1)) < NORMALISED
     continued = _continued(known).to_numpy() & ~normalised
     if continued.any():

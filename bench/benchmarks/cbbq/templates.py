@@ -15,7 +15,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import product
@@ -49,7 +49,8 @@ FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_non
 TEXTS = ("context", "ans0", "ans1")
 # The columns with the place of a template.
 PLACE = ("category", "context_condition")
-INSTANCE_COLUMNS = (
+# The columns of a template file, in the release's order.
+COLUMNS = (
     "question_index",
     "question_polarity",
     "context_condition",
@@ -58,13 +59,14 @@ INSTANCE_COLUMNS = (
     "bias_targeted_groups",
     "source",
     "context",
+    "NAME1",
+    "NAME2",
     "question",
     "ans0",
     "ans1",
     "ans2",
     "label",
 )
-COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = dataset.TARGETS
@@ -174,7 +176,7 @@ def read(
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
             continue
         place = f"{path}, row {cells.number}"
-        label = checked(place, cells, condition, COLUMNS, category)
+        label = _checked(place, cells, condition, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
         for column in ("NAME1", "NAME2"):
@@ -219,17 +221,16 @@ def categories(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(category for category, _condition in present))
 
 
-def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
+def _checked(place: str, row: Row, condition: str, category: str) -> int:
     """Check every cell of the row in `place`, and return the label.
 
     Args:
         category: of the file's folder, which need not be one of the release.
     """
-    for column in columns:
+    for column in COLUMNS:
         if not row[column].strip():
             raise BadInput(f"{place}, column `{column}`: is empty")
-    # Programs write 2 as 2.0, and a ClassLabel of the Hub may call it ans2.
-    row["label"] = row["label"].strip().removesuffix(".0").removeprefix("ans")
+    row["label"] = row["label"].strip().removesuffix(".0")  # programs write 2 as 2.0
     for column, allowed in (
         ("question_polarity", tuple(FILES)),
         ("context_condition", (condition,)),
@@ -294,7 +295,7 @@ def malformed(text: str) -> list[str]:
 
 def _released_fault(template: Template) -> str:
     """Describe the first fault of a template that the release has, with its column, or ""."""
-    cells, remedy = template.cells, "`--repair` or `--set expansion=repair` fixes it"
+    cells, remedy = template.cells, "`--set expansion=repair` fixes it"
     for column in TEXTS:
         if wrong := malformed(cells[column]):
             return (
@@ -311,8 +312,8 @@ def _released_fault(template: Template) -> str:
     ):
         if cells[column] != wanted:
             return (
-                f"`{column}`: {cells[column]!r} in a file of {wanted!r}; without --strict the "
-                "file's name and folder are believed"
+                f"`{column}`: {cells[column]!r} in a file of {wanted!r}; with other values of "
+                "`expansion`, the file's name and folder are believed"
             )
     return ""
 
@@ -354,16 +355,6 @@ def filled(
                 yield template, fields
 
 
-def expand(
-    templates: Iterable[Template], expansion: str = "compat"
-) -> Iterator[tuple[Template, Row]]:
-    """Make the rows of an expanded file: the released columns, and the fields of `filled`."""
-    for template, fields in filled(templates, expansion):
-        cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
-        texts = {name: str(value) for name, value in fields.items()}
-        yield template, {**cells, **texts, "template": template.name}
-
-
 def fill(text: str, name1: str, name2: str) -> str:
     """Fill both slots, the first slot first."""
     return text.replace(SLOTS[0], name1).replace(SLOTS[1], name2)
@@ -394,21 +385,17 @@ def target_option(
     group: str,
     options: Options,
     declared: int | None,
-    all_options: Options | None = None,
 ) -> int | None:
     """Find the option, 0 or 1, that names the stereotyped group; None if unknown.
 
     Args:
         declared: the slot that dataset.toml declares.
-        all_options: the options of the row's whole template, if `options` are of a question.
     """
     for k in (0, 1):
         roles = {"target": options[k], "other": options[1 - k]}
         if all(_is_released(category, group, role, texts) for role, texts in roles.items()):
             return k
     named = named_option(group, options)
-    if named is None and all_options:
-        named = named_option(group, all_options)
     return declared if named is None else named
 
 

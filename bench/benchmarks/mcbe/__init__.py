@@ -10,8 +10,6 @@ METADATA = read_metadata(
     Path(__file__).parent,
     items.CATEGORY_LABELS,
     arrange=items.arrange,
-    row_columns=items.COLUMNS,
-    place_of_rows=items.place_of_rows,
     prompts=official_wording.OFFICIAL,
 )
 

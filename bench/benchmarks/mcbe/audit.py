@@ -49,8 +49,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Audit:
         yield refused(file=MANIFEST, what=audit.error_reason(folder / MANIFEST, error))
     paths, unknown = mcbe.scan(folder, known)
     if not paths:
-        what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
-        yield refused(what=what)
+        yield refused(what=f"the folder {METADATA.no_data}")
     cells, items, errors = [], [], []
     counts: dict[str, int] = {}
     for category, path in paths.items():

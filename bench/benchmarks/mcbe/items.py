@@ -6,12 +6,12 @@ explanation of the bias, and its severity from 0 to 10 as people judged it.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from bench.core.cells import to_number
@@ -21,9 +21,6 @@ from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
 from bench.data.readers import TableRow, read_table
 from bench.data.texts import Text, language
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CATEGORY_LABELS = {
     "gender": "性别",
@@ -144,12 +141,6 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
     return tables[best] if best else {}
 
 
-def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file that rows of a category belong into, and their columns; nothing for others."""
-    if category and set(COLUMNS) <= set(rows):
-        yield f"{category}.csv", rows[list(COLUMNS)]
-
-
 def categories_of(folder: Path) -> dict[str, bool]:
     """Return whether each category that a folder may have compares groups, by its manifest too."""
     own = dataset.read_manifest(folder).categories
@@ -167,7 +158,10 @@ def files(folder: Path) -> dict[str, list[Path]]:
     known = categories_of(folder)
     paths, unknown = scan(folder, known)
     for path in unknown:
-        remedy = "; or move the file out of the folder"
+        remedy = (
+            "; or move the file out of the folder; of a table of several categories, write a file "
+            "for each"
+        )
         raise BadInput(unknown_category(path, category_of(path), folder, known, remedy))
     return {name: [path] for name, path in paths.items()}
 

@@ -63,8 +63,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     root = Path(folder)
     findings = [finding for place in _places(root) for finding in _check(place)]
     if not findings:
-        what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
-        findings = [audit.refused(what=what)]
+        findings = [audit.refused(what=f"the folder {METADATA.no_data}")]
     return audit.to_table(findings, "pairs")
 
 

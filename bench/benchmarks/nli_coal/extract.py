@@ -49,7 +49,7 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
         if name not in files:
             raise BadInput(expected(name, files, f"{folder}: language"))
     if not files:
-        raise BadInput(f"{folder}: holds no data of {METADATA.title}; expected {METADATA.layout}")
+        raise BadInput(f"{folder}: {METADATA.no_data}")
     return [_pack(name, files[name]) for name in files if not languages or name in languages]
 
 

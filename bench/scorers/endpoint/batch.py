@@ -1,7 +1,7 @@
-"""Results of a batch, JSON Lines in the form of OpenAI, vLLM, SGLang, Alibaba, Zhipu or Anthropic.
+"""Requests and results of a batch in OpenAI's form: JSON Lines with a `custom_id` in each line.
 
-The `custom_id` of a request ends with a hash of its names and of its body, so that we never take
-the answer to another prompt, or of another model, for an answer to this request.
+This id ends with a hash of the names of a request and of its body, so that we never take the answer
+to another prompt, or of another model, for an answer to this request.
 """
 
 import json
@@ -13,24 +13,20 @@ from typing import Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
+from bench.core.progress import say
 from bench.data.readers import read_json_lines, read_lines
 from bench.scorers.base import Answer, Model, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
-from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
+from bench.scorers.endpoint.responses import Refusal, Unanswered, at
 from bench.tasks.request import Request
 
-# Services take ids of 6 to 64 letters, digits, hyphens and underscores.
+# Services take ids of at most 64 letters, digits, hyphens and underscores.
 LONGEST = 64
-# Endings of files of results, and fields of a result: of OpenAI's form, or Anthropic's.
-ENDINGS = (".jsonl", ".json", ".ndjson", ".gz")
-RESULT = {"response", "result", "error"}
-# Statuses for a request that a service does not take.
-OF_REQUEST = (400, 413, 422)
 
 
 class Batch(Model):
-    """A model with its answers in a file of results or a folder of such files.
+    """A model whose answers are in a file of results, or in a folder of such files.
 
     Args:
         source: None if there are no results yet.
@@ -43,140 +39,143 @@ class Batch(Model):
     def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
         self.source, self.chat = source, Chat(name, generation)
         self.unsupported = {"nll": "a batch tells no probabilities of a text's tokens"}
-        self._names: list[str] = []
-        # By id: answers, refused texts, and failures; an answer may follow a failure.
-        self._answers: dict[str, dict[str, Any] | Unanswered] = {}
-        self._failures: dict[str, list[Refusal]] = {}
-        for path in _files(source) if source else []:
-            for number, line in read_json_lines(path):
-                self._read(f"{path}, line {number}", line)
-        self.ids = self._answers.keys() | self._failures.keys()
-        if source and not self.ids:
+        # By id: the place of the last result, and all results; an answer may follow failures.
+        self._places: dict[str, str] = {}
+        self._results: dict[str, list[dict[str, Any] | Unanswered | Refusal]] = {}
+        paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
+        for path in filter(None, paths):
+            for number, line in read_json_lines(path, replies=True):
+                self._add(f"{path}, line {number}", line)
+        if source and not self._places:
             raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")
-        for answer in self._answers.values():
-            with suppress(Unanswered):
-                if isinstance(answer, dict) and thoughts_in(answer["choices"][0]) == OPENED:
-                    self.chat.thoughts = OPENED
 
-    def _read(self, place: str, line: Mapping[str, Any]) -> None:
-        """Read a result: an answer, a refused text, or a failure."""
+    def _add(self, place: str, line: Mapping[str, Any]) -> None:
         custom_id = line.get("custom_id")
-        if not isinstance(custom_id, str) or not RESULT & line.keys():
-            raise BadInput(f"{place}: is no result of a batch, with `custom_id` and `response`")
-        status, body = _response(line)
-        name = at(body, "model")
-        if isinstance(name, str) and name not in self._names:
-            self._names.append(name)
-        texts = "\n".join(responses.error_texts([line.get("error"), body]))
-        answer: dict[str, Any] | Unanswered | None = None
-        try:
-            choice = responses.first_choice(body)
-            if choice and status < 400:
-                end = choice.get("finish_reason")
-                if str(end).lower() not in responses.BROKEN_OFF:
-                    answer = {**body, "choices": [choice]}
-                texts = f"broke off its reply ({end})"
-            else:
-                responses.check_refused_text(status or 400, texts)
-        except Unanswered as refused:
-            answer = refused
-        if answer is None:
-            reason = f"status {status}: " * (status >= 400) + responses.first_line(texts)
-            self._failures.setdefault(custom_id, []).append(Refusal(reason, reason, status, texts))
-        elif str(self._answers.setdefault(custom_id, answer)) != str(answer):
-            raise BadInput(f"{place}: a second answer to {custom_id}; leave one of them out")
+        if not isinstance(custom_id, str) or not {"response", "error"} & line.keys():
+            fields = "`custom_id`, and `response` or `error`"
+            raise BadInput(f"{place}: is no result of a batch in OpenAI's form, with {fields}")
+        results = self._results.setdefault(custom_id, [])
+        if results and not isinstance(results[-1], Refusal):
+            where = f"{place}, and {self._places[custom_id]}"
+            raise BadInput(f"{where}: are both answers to {custom_id}; leave one of them out")
+        self._places[custom_id] = place
+        results.append(result := _result(place, line))
+        with suppress(Unanswered):
+            if isinstance(result, dict) and thoughts_in(result["choices"][0]) == OPENED:
+                self.chat.thoughts = OPENED
 
     def describe(self) -> dict[str, Any]:
+        names = [at(results[-1], "model") for results in self._results.values()]
         return {
             "kind": "results of a batch (OpenAI's protocol)",
             "id": self.chat.name,
             **self.chat.describe(),
             # The service's own names of the model.
-            "answered_as": self._names,
+            "answered_as": [name for name in dict.fromkeys(names) if isinstance(name, str)],
             "lacks": self.unsupported,
         }
 
     def find(self, request: Request) -> Answer | Refusal | None:
-        """Find the answer to a request, or a failure, for example with an unsupported field."""
-        custom_id = self.id_of(request)
-        answer, failures = self._answers.get(custom_id), self._failures.get(custom_id, [])
-        learnt = ""
-        for failure in failures:
-            learnt = self.chat.learn(self.chat.accepted(self.chat.body(request)), failure)
-        if answer is None:
-            # If the service answered others, a refused request has a fault of its own.
-            if failures and failures[-1].status in OF_REQUEST and not learnt and self._answers:
-                return Answer("", error=failures[-1].reason)
-            return failures[-1] if failures else None
-        if isinstance(answer, Unanswered):
-            return Answer("", error=str(answer))
+        """Return the answer to a request, or the last failure of the service."""
+        results = self._results.get(self.id_of(request), [])
+        for failure in results:
+            if isinstance(failure, Refusal):
+                self.chat.learn(self.chat.accepted(self.chat.body(request)), failure)
+        result = results[-1] if results else None
+        if result is None or isinstance(result, Refusal):
+            return result
         try:
-            return self.chat.read(request, answer)
-        except Broken as broken:
-            return Refusal(str(broken), str(broken), 0)
+            if isinstance(result, Unanswered):
+                raise result
+            return self.chat.read(request, result)
+        except Unanswered as reason:
+            return Answer("", error=str(reason))
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answer `requests`; an answer that is missing at the service has an error."""
+        """Return the answers to requests; a request that failed at the service has an error."""
         answers = []
         for request in requests:
             found = self.find(request)
             if found is None:
-                raise BadInput(f"{self.source}: has no answer to {self.id_of(request)}")
-            if isinstance(found, Refusal):
-                found = Answer("", error=found.reason)
-            answers.append(found)
+                raise BadInput(
+                    f"{self.source}: has no answer to {self.id_of(request)}; `bench requests` with "
+                    f"the same options and --results {self.source} writes all that are left"
+                )
+            answers.append(found if isinstance(found, Answer) else Answer("", error=found.reason))
         return answers
+
+    def cover(self, requests: Sequence[Request]) -> None:
+        """Refuse results that lack answers, or that answer other requests; report failures."""
+        self.check_known(requests)
+        self.answer([request for request in requests if not request.then and not request.of_judge])
+        last = [results[-1] for results in self._results.values()]
+        if failed := [result for result in last if isinstance(result, Refusal)]:
+            say(f"{len(failed):,} requests failed at the service, such as {failed[0]}")
+
+    def check_known(self, requests: Sequence[Request]) -> None:
+        """Refuse results with an id of none of these requests.
+
+        Of a request that needs an earlier reply, we know the names, but not yet the hash.
+        """
+        ids = {self.id_of(request) for request in requests if not request.then}
+        names = {_readable(request) for request in requests if request.then or request.of_judge}
+        for custom_id, place in self._places.items():
+            if custom_id not in ids and custom_id.rpartition("-")[0] not in names:
+                raise BadInput(
+                    f"{place}: {custom_id} is the id of no request of this run; give the options "
+                    "of the first `bench requests`, and only its results"
+                )
 
     def id_of(self, request: Request) -> str:
         """Return the id of a request: readable names, and a hash."""
         names = (request.task, request.item_id, request.request, request.repeat)
-        hashed = digest([*names, self.chat.body(request)])
-        readable = "-".join(re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names)
-        return f"{readable[: LONGEST - len(hashed) - 1]}-{hashed}"
+        return f"{_readable(request)}-{digest([*names, self.chat.body(request)])}"
 
-    def line(self, request: Request, url: str) -> dict[str, Any]:
+    def line(self, request: Request) -> dict[str, Any]:
         """Return the line of a batch file that asks a request."""
         body = self.chat.accepted(self.chat.body(request))
+        url = "/v1/chat/completions"
         return {"custom_id": self.id_of(request), "method": "POST", "url": url, "body": body}
 
 
-def _files(source: Path) -> list[Path]:
-    """Return the files of results that a file or a folder holds."""
-    if not source.is_dir():
-        return [source]
-    files = [path for path in sorted(source.iterdir()) if path.suffix in ENDINGS]
-    return [path for path in files if path.suffix == ".jsonl" or _has_ids(path)]
+def _readable(request: Request) -> str:
+    names = (request.task, request.item_id, request.request, request.repeat)
+    readable = "-".join(re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names)
+    return readable[: LONGEST - 17]  # leave room for a hyphen and the hash
 
 
-def _has_ids(path: Path) -> bool:
-    """Return whether the first line of a file is a result of a batch."""
-    lines = (text for _, text in read_lines(path) if text.strip())
-    return '"custom_id"' in next(lines, "")
-
-
-def _response(line: Mapping[str, Any]) -> tuple[int, Any]:
-    """Return the status, 0 for none, and the body of a result in OpenAI's form.
-
-    For example, `response` may be the answer itself, without a status, and its `body` a text.
-    """
-    if "result" in line:  # Anthropic
-        message, error = (at(line, "result", name) for name in ("message", "error"))
-        if not isinstance(message, dict):
-            return 0, error or {"message": at(line, "result", "type")}
-        choice = {"message": message, "finish_reason": message.get("stop_reason")}
-        usage = {"completion_tokens": at(message, "usage", "output_tokens")}
-        return 200, {"model": message.get("model"), "choices": [choice], "usage": usage}
+def _result(place: str, line: Mapping[str, Any]) -> dict[str, Any] | Unanswered | Refusal:
+    """Return the answer of a result, the reason of a refused text, or a failure of the service."""
     response = line.get("response")
-    status, body = at(response, "status_code"), at(response, "body")
+    code = str(at(response, "status_code"))
+    status = int(code) if code.isdecimal() else 0
+    # Some services give the answer itself as the response, or write the body as a text.
+    body: Any = at(response, "body") or response
     if isinstance(body, str):
         with suppress(ValueError, RecursionError):
             body = json.loads(body)
-    status = int(status) if str(status).isdecimal() else 0
-    return status, body if body is not None else response
+    texts = "\n".join(responses.error_texts([line.get("error"), body]))
+    answer: dict[str, Any] | None = None
+    try:
+        choice = responses.first_choice(body)
+        if not choice or status >= 400:
+            responses.check_refused_text(status or 400, texts)
+        elif str(end := choice.get("finish_reason")).lower() in responses.BROKEN_OFF:
+            texts = f"broke off its reply ({end})"
+        else:
+            answer = {**body, "choices": [choice]}
+            responses.text_of(choice)
+            return answer
+    except responses.Broken as broken:
+        texts = str(broken)
+    except Unanswered as refused:
+        return answer or refused
+    reason = f"status {status}: " * (status >= 400) + responses.first_line(texts)
+    return Refusal(f"{place}: {reason}", reason, status, texts)
 
 
 def is_batch(path: Path) -> bool:
     """Return whether a path has results of a batch: a folder, or lines with `custom_id`."""
     if path.suffix == ".csv" or not path.is_file():
         return path.is_dir()
-    return _has_ids(path)
+    return '"custom_id"' in next((text for _, text in read_lines(path) if text.strip()), "")

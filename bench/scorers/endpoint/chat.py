@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
+from bench.core.text import whole_characters
 from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
@@ -34,7 +35,7 @@ LETTERS_FROM = (
 )
 # Fields with an option of their own, or with an effect on the form of answers.
 RESERVED = {
-    *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed"),
+    *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed"),
     *("logprobs", "top_logprobs", TEMPLATE, "stream", "n"),
 }
 
@@ -55,10 +56,11 @@ class Chat:
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` on the form of requests."""
-        values = [f"{name} {value:g}" for name, value in _sampling(self.options).items()]
+        temperature = self.options.temperature
+        decoding = "the server's own" if temperature is None else f"temperature {temperature:g}"
         return {
             "prompted_as": "chat turn of the endpoint",
-            "decoding": ", ".join(values) or "the server's own",
+            "decoding": decoding,
             **self.options.describe(),
             **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
@@ -70,7 +72,9 @@ class Chat:
         options = self.options
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
-        fields: dict[str, Any] = {"max_tokens": self._most_tokens(request), **_sampling(options)}
+        fields: dict[str, Any] = {"max_tokens": self._most_tokens(request)}
+        if options.temperature is not None:
+            fields["temperature"] = options.temperature
         if request.request_type == "choose":
             fields = {**UNCHANGED, "logprobs": True, "top_logprobs": self.likeliest}
         off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
@@ -80,8 +84,8 @@ class Chat:
             "model": self.name,
             "messages": messages(request.turns, options.system),
             "seed": request.seed,
-            **fields,
             **options.request_fields,
+            **fields,
         }
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +107,8 @@ class Chat:
             is_own = name == "seed" or (name == TEMPLATE and not self.options.template_arguments)
             if name in ("temperature", "top_p"):
                 # The user's own value may be a mistake; report it.
-                is_own = getattr(self.options, name) != sent[name]
+                users = {"temperature": self.options.temperature, **self.options.request_fields}
+                is_own = users.get(name) != sent[name]
                 is_own |= bool(UNSUPPORTED.search(refusal.texts))
             elif name == "max_tokens" and "max_completion_tokens" in refusal.texts:
                 # Some services name both fields if a prompt is too long.
@@ -135,7 +140,7 @@ class Chat:
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
-        return Answer(responses.clean(text), error=error, cut=cut)
+        return Answer(whole_characters(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
         return request.max_new_tokens + (self.options.thinking_tokens or 0)
@@ -165,10 +170,6 @@ def thoughts_in(choice: dict[str, Any]) -> str:
         return OPENED
     split = split_thought(text)
     return IN_REPLIES if split.thought or not split.closed else ""
-
-
-def _sampling(options: Generation) -> dict[str, float]:
-    return options.model_dump(include={"temperature", "top_p"}, exclude_none=True)
 
 
 def _label(name: str, value: Any) -> str:

@@ -144,8 +144,6 @@ class Client:
         """Count the tokens that the server read and wrote."""
         self.prompt_tokens += prompt
         self.reply_tokens += reply
-        for budget in self.budgets:
-            budget.add_tokens(prompt + reply)
 
 
 class _Call:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bench.core.errors import RunFailed
+from bench.core.text import whole_characters
 from bench.scorers.base import BROKEN_ANSWER
 from bench.tasks.replies import is_tag, plain, unfinished_thought
 
@@ -93,7 +94,6 @@ TRANSIENT = (408, 409, 425, 429)
 GENERAL = (401, 402, 404)
 # No content filter answers with these.
 UNFILTERED = (*GENERAL, *TRANSIENT, 503)
-SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Unanswered(Exception):
@@ -356,14 +356,9 @@ def check_refused_text(status: int, texts: str) -> None:
         raise Unanswered(unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS))
 
 
-def clean(text: str) -> str:
-    """Replace surrogates, which a file cannot hold."""
-    return SURROGATES.sub("\ufffd", text)
-
-
 def first_line(message: str) -> str:
     """Return the first line of a server's message, cleaned, at most 200 characters."""
-    return clean((message.strip().splitlines() or ["no reason given"])[0])[:200]
+    return whole_characters((message.strip().splitlines() or ["no reason given"])[0])[:200]
 
 
 def _logprob(value: object) -> float | None:

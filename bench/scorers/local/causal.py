@@ -73,11 +73,6 @@ class Causal(LocalModel):
         self.require_embeddings(self.chat.encode([self.chat.example])[0])
         ends = end_tokens(self._configuration, tokenizer, self.chat.end_of_turn())
         self._generator = Generator(self._reader, tokenizer, self._configuration, ends, generation)
-        if generation.top_p is not None and not self._generator.sampling:
-            raise BadInput(
-                f"--top-p {generation.top_p}: {self.id} decodes greedily, without sampling; "
-                "give a --temperature above 0 too"
-            )
         if not self._generator.in_batches:
             both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
             self.batches = f"one text at a time, because {both} differ in a batch"

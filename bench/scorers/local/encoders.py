@@ -1,4 +1,4 @@
-"""Models with other heads than causal ones: masked, multiple-choice, and NLI classifiers."""
+"""Models with other heads than causal ones: masked models and NLI classifiers."""
 
 import re
 import tomllib
@@ -152,53 +152,6 @@ class Masked(LocalModel):
                 return logits
         every = self.network(input_ids=ids, attention_mask=mask).logits
         return every[torch.arange(len(positions)), torch.tensor(positions)]
-
-
-class MultipleChoice(LocalModel):
-    """An encoder with a multiple-choice head, for example BertForMultipleChoice.
-
-    CBBQ's paper (Huang and Xiong, LREC-COLING 2024) evaluates BERT, RoBERTa and ALBERT with "no
-    prompts", in "the multiple-choice question answering format", and gives no formula, code or
-    checkpoint. Our reading, which nothing confirms: an item is one pair per option, text (context
-    and question) first and option second, as such a head is trained; softmax over its scores gives
-    the options' probabilities.
-    """
-
-    kind = (
-        "encoder with a multiple-choice head "
-        "(pairs of text and option; our reading of the CBBQ paper)"
-    )
-    request_types = ("choose",)
-    # The head never saw letters, but the options themselves.
-    answer_modes = ("options",)
-
-    def __init__(self, pretrained: Pretrained) -> None:
-        super().__init__(pretrained)
-        self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
-
-    @torch.inference_mode()
-    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the log-probability of each option: float64 [n, k].
-
-        Each row's probabilities sum to 1; they are not likelihoods of the options' texts. We join
-        turns of a conversation by line breaks, and never truncate.
-        """
-        texts, choices = map(_joined, prompts), each(options, len(prompts))
-        pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]
-        items = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, choices)]))]
-        # All at once: the tokenizer takes a single pair with an empty option for a single text.
-        encoded = self.tokenizer(pairs) if pairs else {"input_ids": []}
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        self.check_tokens([list(chain(*encoded["input_ids"][item])) for item in items])
-        longest = [max(lengths[item], default=0) for item in items]
-        self.check_lengths(longest, "the text with an option", self.tokenizer.model_max_length)
-        scores = torch.empty(len(pairs))
-        for numbers, batch in self.padded_batches(encoded):
-            # The head scores each pair by itself, so a batch may pass for one item's options.
-            logits = self.network(**{name: rows[None] for name, rows in batch.items()}).logits[0]
-            scores[numbers] = logits.float().cpu()
-        values = [scores[item].log_softmax(0).tolist() for item in items]
-        return option_matrix(values, prompts, options)
 
 
 class Classifier(LocalModel):

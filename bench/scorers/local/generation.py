@@ -472,7 +472,7 @@ def end_tokens(config: Any, tokenizer: Any, end_of_turn: int | None) -> list[int
 
 def _sampling(config: Any, options: Generation) -> dict[str, float]:
     """Return the entries of SAMPLING to follow; none for greedy decoding."""
-    given, sampling = {"temperature": options.temperature, "top_p": options.top_p}, {}
+    given, sampling = {"temperature": options.temperature}, {}
     for name, neutral in SAMPLING.items():
         # Without a configuration, transformers samples from the 50 likeliest tokens.
         usual = 50 if name == "top_k" else neutral

@@ -91,23 +91,6 @@ def parse(model: str) -> Reference | None:
     return Reference(match[1], match[2])
 
 
-def at_revision(model: str, revision: str | None) -> str:
-    """Return `model` as NAME@REVISION; refuse a model without revisions, or of another one."""
-    if not revision:
-        return model
-    reference = parse(model)
-    if not reference or not ID.fullmatch(f"{reference.name}@{revision}"):
-        raise BadInput(
-            f"--revision {revision}: is a branch, a tag or a commit of a Hub id, and the model is "
-            f"{model}; leave the option out"
-        )
-    if reference.revision not in (None, revision):
-        raise BadInput(
-            f"--revision {revision}: {model} names another revision; give one of the two"
-        )
-    return f"{reference.name}@{revision}"
-
-
 def at_commit(model: str, revision: object) -> str:
     """Return `model` at a recorded commit; `model` itself without one."""
     commit = COMMIT.fullmatch(str(revision))
@@ -158,7 +141,8 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        return locate(at_revision(name, config.get("revision") if parse(name) else None), True)
+        revision = config.get("revision") if parse(name) else None
+        return locate(f"{name}@{revision}" if revision else name, complete=True)
     except BadInput as error:
         raise BadInput(
             f"{error} (the base model that {model} names; --base gives another)"

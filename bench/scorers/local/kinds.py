@@ -24,9 +24,6 @@ KINDS: dict[str, list[tuple[Any, dict[str, str]]]] = {
             auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
         )
     ],
-    "multiple choice": [
-        (transformers.AutoModelForMultipleChoice, auto.MODEL_FOR_MULTIPLE_CHOICE_MAPPING_NAMES)
-    ],
 }
 
 
@@ -42,6 +39,14 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
         BadInput: no auto class loads it, or it answers none of our requests.
     """
     names = getattr(config, "architectures", None) or []
+    named = ", ".join(names) or config.model_type
+    if named.endswith("ForMultipleChoice"):
+        raise BadInput(
+            f"{model}: has a multiple-choice head ({named}), which predicts no words; give the "
+            "masked language model that it was trained from, for example "
+            "google-bert/bert-base-chinese, or ask the head by a function of yours, as "
+            "python:MODULE:FUNCTION"
+        )
     own_classes = dict(getattr(config, "auto_map", None) or {}) if own_code else {}
     of_each = (_kinds_of_architecture(name, config, own_classes) for name in names)
     kinds = next(filter(None, of_each), [])
@@ -51,7 +56,6 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
     kind = kinds[0] if kinds else ""
     if "masked" in kinds and not getattr(config, "causal", False):
         kind = "masked"  # XLM has one class for masked and for causal models
-    named = ", ".join(names) or config.model_type
     encoder_decoder = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
     if encoder_decoder and kind in ("causal", "masked", ""):
         remedy = "give a causal or a masked language model"

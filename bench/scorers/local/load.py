@@ -24,7 +24,7 @@ from bench.scorers.local.checkpoint import (
     tokenizer_of,
 )
 from bench.scorers.local.device import Placement
-from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
+from bench.scorers.local.encoders import Classifier, Masked
 from bench.scorers.local.gguf import GGUF, LLAMA_SERVER
 from bench.scorers.local.hub import Location, base_of
 from bench.scorers.local.kinds import kind_of
@@ -110,7 +110,7 @@ def load(
             return Causal(pretrained, generation=generation)
         if kind == "classifier":
             return Classifier(pretrained, label_names=label_names)
-        return Masked(pretrained) if kind == "masked" else MultipleChoice(pretrained)
+        return Masked(pretrained)
     except BadInput:
         raise
     except (Exception, SystemExit) as error:  # code and files of others can be wrong in any way

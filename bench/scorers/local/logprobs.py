@@ -335,11 +335,13 @@ class LogprobReader:
 
     @torch.inference_mode()
     def sees_ahead(self) -> bool:
-        """Return whether the last token changes an earlier prediction."""
+        """Return whether the last token, or that there is one, changes an earlier prediction."""
         ids = trial_ids(self.network, 13)
         texts = torch.stack([ids[:12], torch.cat([ids[:11], ids[12:]])]).to(self.where.device)
         first, second = self.network(input_ids=texts, use_cache=False).logits[:, :-1].float()
-        return not close(first, second, self.network.dtype)
+        (shorter,) = self.network(input_ids=texts[:1, :-1], use_cache=False).logits.float()
+        dtype = self.network.dtype
+        return not (close(first, second, dtype) and close(shorter, first, dtype))
 
     def _in_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield the states of texts in a padded batch, and of each text by itself."""

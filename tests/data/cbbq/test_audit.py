@@ -1,13 +1,8 @@
 """The audit of a CBBQ folder: each fault by a small template of our own."""
 
-import pandas as pd
-import pytest
-
 from bench.benchmarks import get
 from bench.benchmarks.cbbq.audit import check
-from bench.benchmarks.cbbq.expand import expand
 from bench.benchmarks.cbbq.templates import FILES
-from bench.data import find
 from tests.helpers.cases import cases
 from tests.helpers.recorded import FACTS, TEMPLATE, templates
 
@@ -75,64 +70,3 @@ def test_files_are_reported_too(tmp_path):
     path.unlink()
     assert check(folder).what[0].startswith(f"{file}: is missing beside {NONNEG}")
     assert found(tmp_path / "empty") == ["refused"]
-
-
-def expanded(root, condition):
-    """The expanded file of `folder_of`, and its rows."""
-    out = root / "out"
-    expand(find("cbbq", folder_of(root / "in", condition=condition)), out, "csv")
-    path = out / f"region/{condition}/{condition}.csv"
-    return path, pd.read_csv(path, dtype=str)
-
-
-def test_expanded_files_beside_templates_are_compared_with_them(tmp_path):
-    rows, folder = expanded(tmp_path, AMB)[1], tmp_path / "in"
-    name = "region/ambiguous/ambiguous.json"
-
-    def differences(rows):
-        rows.to_json(folder / name, orient="records")
-        return found(folder)
-
-    assert differences(rows) == []
-    assert differences(rows[:-1]) == [f"{name} expanded_differ 1"]
-    rows.loc[2, "context"] = rows.loc[3, "ans2"] = "别的"
-    assert differences(rows) == [f"{name} 3 context expanded_differ 2"]
-    (folder / name).write_bytes(b"")
-    assert check(folder).what.str.contains("it cannot be compared: ").any()
-
-
-def with_faults(rows):
-    changes = [
-        {},
-        {"context": "来了{{NAME2]}。"},
-        {"label": "0", "context": "下雨了。"},
-        {"category": "race", "context": "晴了。"},
-        {},
-    ]
-    table = pd.DataFrame([rows.loc[0].to_dict() | change for change in changes])
-    return pd.concat([table, rows[4:5]])
-
-
-@pytest.mark.parametrize(
-    ("change", "faults"),
-    [
-        (
-            with_faults,
-            "/disambiguous.csv 2 context malformed_placeholder 1, "
-            "/disambiguous.csv 3 label label_is_biased 1, "
-            "/disambiguous.csv 4 category category_column_wrong 1, duplicate_questions 1",
-        ),
-        (lambda rows: rows[::-1], "/disambiguous.csv question_polarity polarity_order 4"),
-        (
-            lambda rows: rows.assign(question_polarity="neg"),
-            "/disambiguous.csv question_polarity one_polarity 8, "
-            "/disambiguous.csv 5 label label_is_biased 4",
-        ),
-        (lambda rows: rows.assign(label="2"), "/disambiguous.csv 1 label refused"),
-    ],
-)
-def test_expanded_files_alone_are_audited(tmp_path, change, faults):
-    path, rows = expanded(tmp_path, DIS)
-    change(rows).to_csv(path, index=False)
-    findings = [one.removeprefix(f"region/{DIS}").strip() for one in found(tmp_path / "out")]
-    assert sorted(findings) == sorted(faults.split(", "))

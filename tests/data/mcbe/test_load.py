@@ -119,7 +119,10 @@ def test_every_refused_row_and_file_is_listed(tmp_path):
     refused = found(tmp_path, "refused")
     assert [text[: len(start)] for text, start in zip(refused, expected, strict=True)] == expected
     assert found(tmp_path, "count")[0].startswith(" 0 : all files (8 rows are refused): 2 rows, ")
-    assert "the folder holds no data of McBE; " in found(tmp_path / "gone", "refused")[0]
+    assert (
+        "the folder holds no data of McBE in the layout of its release; "
+        in found(tmp_path / "gone", "refused")[0]
+    )
     write(tmp_path / "b/age.csv", bad[0], encoding="gb18030")
     assert found(tmp_path / "b", "refused", encoding="gb18030") == expected[1:2]
 
