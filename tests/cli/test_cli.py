@@ -76,6 +76,15 @@ def test_code_of_others_that_calls_exit_is_a_sentence(bench, monkeypatch):
     assert err == "bench: code of a model or a plug-in has ended the command: sys.exit('no key')\n"
 
 
+def test_an_interrupt_within_a_command_stays_one(bench, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bench.scorers.simulated.Simulated.check", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench("run cbbq --model simulated:bias=1")
+
+
 def test_records_are_scored_without_a_model_and_official_scores_that_differ_stand_apart(
     bench, monkeypatch
 ):
