@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput, expected, explain_others
 from bench.core.inputs import PACKAGE_CODE, STARTED, Code, plugin_files
 
 if TYPE_CHECKING:
@@ -63,17 +63,13 @@ def _load(name: str) -> "tuple[Benchmark, Code]":
         own: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
         return own, PACKAGE_CODE
     entry = _others()[name]
-    try:
+    place, remedy = f"benchmark {name} ({entry.value})", "; mend or uninstall its package"
+    with explain_others(BadInput, f"{place} cannot be loaded: ", remedy):
         benchmark: Benchmark = entry.load()
         files = Code(plugin_files(entry.module, entry.dist), since=STARTED)
         own_name = benchmark.metadata.name
-    except Exception as error:  # another package's code can fail in any way
-        raise BadInput(
-            f"benchmark {name} ({entry.value}) cannot be loaded: {error}; mend or uninstall its "
-            "package"
-        ) from error
     if own_name != name:
-        raise BadInput(f"benchmark {name} ({entry.value}): calls itself {own_name!r}")
+        raise BadInput(f"{place}: calls itself {own_name!r}")
     return benchmark, files
 
 

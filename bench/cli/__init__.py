@@ -18,6 +18,7 @@ from bench.cli.app import app
 from bench.core.errors import BadInput, RunFailed, closest
 from bench.core.progress import say
 
+INTERRUPTED = 130
 # Errors of standard output, for example in `bench ... | head`.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 
@@ -46,13 +47,19 @@ def _status(arguments: Sequence[str] | None = None) -> int:
         say("bench: the working folder is gone; change to another one")
         return 2
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
-    except SystemExit as error:  # typer raises this for a closed pipe
-        raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
+        status = int(app(arguments, standalone_mode=False) or 0)
+        if status == INTERRUPTED:  # newer versions of typer return it for Ctrl-C
+            raise KeyboardInterrupt
+        return status
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer raises this for a closed pipe
+            raise error.__context__ from None
+        say(f"bench: code of a model or a plug-in has ended the command: sys.exit({error.code!r})")
+        return 1
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
-    except typer.Abort as error:  # typer's form of Ctrl-C
+    except typer.Abort as error:  # older ones raise this
         raise KeyboardInterrupt from error
     except OSError as error:  # the disk is full, a folder is gone
         if not error.filename and error.errno in OUTPUT_ERRORS:

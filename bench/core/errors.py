@@ -1,6 +1,7 @@
 """Errors: the caller can fix the input (`BadInput`), or the work failed (`RunFailed`)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -60,6 +61,31 @@ class RunFailed(Exception):
 
 class BudgetSpent(RunFailed):
     """A budget of requests or tokens is spent."""
+
+
+@contextmanager
+def explain_others(error_type: type[Exception], before: str, after: str = "") -> Iterator[None]:
+    """Explain whatever the code of others raises in the block, `sys.exit` too.
+
+    Args:
+        error_type: the class of the error, `BadInput` or `RunFailed`.
+        before: the beginning of its message; the class and the first line of the cause follow.
+        after: the end of its message.
+
+    Examples:
+        >>> with explain_others(RunFailed, "the model raised "):
+        ...     raise SystemExit("set MY_KEY")
+        Traceback (most recent call last):
+        bench.core.errors.RunFailed: the model raised SystemExit: set MY_KEY
+    """
+    try:
+        yield
+    except KeyboardInterrupt:  # of the user
+        raise
+    except BaseException as error:
+        line = str(error).partition("\n")[0]
+        reason = f"{type(error).__name__}: {line}".removesuffix(": ")
+        raise error_type(f"{before}{reason}{after}") from error
 
 
 def expected(value: object, allowed: str | Iterable[object], name: str) -> str:

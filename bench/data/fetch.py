@@ -109,6 +109,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         folder = work / "unpacked"
         folder.mkdir()
         _unpack(copy.path, folder)
+    _refuse_links_out(folder)
     root = _root(benchmark, folder)
     tables = _tables(benchmark, root)
     texts = {path.name: path for path in sorted(root.iterdir()) if TEXT.fullmatch(path.name)}
@@ -164,6 +165,16 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     os.replace(staged, target)
     if advice:
         say(advice)
+
+
+def _refuse_links_out(folder: Path) -> None:
+    """Refuse a copy with a link that leads out of it, to a file that its reader may not know of."""
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(folder):
+            raise BadInput(
+                f"{path}: is a link that leads out of {folder}; remove it, or give a copy that has "
+                f"the file itself, for example by `cp -rL {folder} COPY`"
+            )
 
 
 def _root(benchmark: str, folder: Path) -> Path:

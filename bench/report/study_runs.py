@@ -183,5 +183,5 @@ def ask(
         return cell._replace(state=NOT_APPLICABLE, why=str(refusal))
     except (BadInput, RunFailed) as error:
         return cell._replace(state=FAILED, why=str(error))
-    except Exception as error:  # a bug: the other variants go on
+    except (Exception, SystemExit) as error:  # a bug: the other variants go on
         return cell._replace(state=FAILED, why=f"{type(error).__name__}: {error}")

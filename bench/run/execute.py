@@ -105,7 +105,7 @@ def _answers(
     except RunFailed as error:
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except Exception as error:  # code of models and plug-ins can raise anything
+    except (Exception, SystemExit) as error:  # code of others can raise anything
         reason = (str(error).splitlines() or [""])[0]
         if not reason or not isinstance(error, RuntimeError | OSError):
             reason = f"{type(error).__name__} {reason}".strip()

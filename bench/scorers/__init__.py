@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from typing import Any, TypedDict, Unpack
 
 from bench.config import Generation, Limits
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput, expected, explain_others
 from bench.scorers.base import Answer, Backend, Model
 from bench.scorers.cluster import Remote
 from bench.scorers.endpoint import keys as key_names
@@ -184,13 +184,11 @@ def backend_of(model: str) -> type[Backend]:
     if kind not in others:
         kinds = [*filter(None, BACKENDS), *others, "a Hub id", "a folder", "a .gguf file"]
         raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
-    try:
+    place = f"kind {kind} of models ({others[kind].value})"
+    with explain_others(BadInput, f"{place} cannot be loaded: ", "; mend its package"):
         found = others[kind].load()
         if not issubclass(found, Backend):
             raise TypeError("it is no subclass of bench.scorers.Model")
-    except Exception as error:  # another package's code can fail in any way
-        place = f"kind {kind} of models ({others[kind].value})"
-        raise BadInput(f"{place} cannot be loaded: {error}; mend its package") from error
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.core.errors import BadInput, RunFailed, expected, quoted
+from bench.core.errors import BadInput, RunFailed, expected, explain_others, quoted
 from bench.core.inputs import hash_file, imported_modules
 from bench.scorers.base import Answer, Decoding, Model, digest
 from bench.scorers.local.hub import fingerprint
@@ -61,10 +61,8 @@ class Function(Model):
     def _reply(self, prompt: Turns, seed: int) -> str:
         text = prompt if isinstance(prompt, str) else "\n\n".join(prompt)
         options = {"seed": seed} if self._takes_seed else {}
-        try:
+        with explain_others(RunFailed, f"python:{self.rest} raised "):
             reply = self._function(text, **options)
-        except Exception as error:  # a user's code can raise anything
-            raise RunFailed(f"python:{self.rest} raised {_in_a_line(error)}") from error
         if not isinstance(reply, str):
             raise RunFailed(f"python:{self.rest} returned {quoted(reply)}, which is not a text")
         return reply
@@ -83,10 +81,8 @@ def _find(rest: str) -> Path:
     importlib.invalidate_caches()
     if (folder / f"{name}.py").is_file():
         return folder / f"{name}.py"
-    try:
-        spec = importlib.util.find_spec(name)
-    except Exception as error:  # the package around a module can raise anything
-        raise BadInput(f"model python:{rest}: {name} is not found ({_in_a_line(error)})") from error
+    with explain_others(BadInput, f"model python:{rest}: {name} is not found (", ")"):
+        spec = importlib.util.find_spec(name)  # this imports the package around a module
     if not spec or not spec.has_location:
         raise BadInput(
             f"model python:{rest}: there is no {name}.py in the working folder, and no installed "
@@ -112,19 +108,11 @@ def _import(rest: str) -> Callable[..., Any]:
     spec = importlib.util.spec_from_file_location(module_name, file)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
-    try:
+    with explain_others(BadInput, f"model python:{rest}: {file} cannot be imported (", ")"):
         # Cached bytecode can be of an earlier file of the same size and second.
         exec(compile(file.read_bytes(), file, "exec"), vars(module))
-    except Exception as error:  # a user's code can raise anything
-        raise BadInput(
-            f"model python:{rest}: {file} cannot be imported ({_in_a_line(error)})"
-        ) from error
     function = getattr(module, name, None)
     if not callable(function):
         functions = [known for known, value in vars(module).items() if inspect.isfunction(value)]
         raise BadInput(f"model python:{rest}: " + expected(name, functions, "function"))
     return function
-
-
-def _in_a_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -69,6 +69,22 @@ def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(benc
     assert "--read letters" in words
 
 
+def test_code_of_others_that_calls_exit_is_a_sentence(bench, monkeypatch):
+    monkeypatch.setattr("bench.scorers.simulated.Simulated.check", lambda _: sys.exit("no key"))
+    status, out, err = bench("run cbbq --model simulated:bias=1")
+    assert (status, out) == (1, "")
+    assert err == "bench: code of a model or a plug-in has ended the command: sys.exit('no key')\n"
+
+
+def test_an_interrupt_within_a_command_stays_one(bench, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bench.scorers.simulated.Simulated.check", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench("run cbbq --model simulated:bias=1")
+
+
 def test_records_are_scored_without_a_model_and_official_scores_that_differ_stand_apart(
     bench, monkeypatch
 ):

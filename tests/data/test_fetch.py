@@ -125,6 +125,29 @@ def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path, refusal
     assert not [*tmp_path.rglob("a.csv")]
 
 
+@pytest.mark.parametrize(
+    "link", ["README.md", "LICENSE", "data/dataset.toml", f"data/{NEG}", "data/gender", "x/y.csv"]
+)
+def test_a_link_out_of_a_copy_is_refused_and_one_within_it_is_followed(
+    release, user, tmp_path, refusal, link
+):
+    path = release / link
+    path.parent.mkdir(exist_ok=True)
+    inside, outside = release / "kept", tmp_path / "outside"
+    if path.exists():
+        path.rename(inside)
+    else:
+        inside.write_text('name = "mine"')
+    shutil.copytree(inside, outside) if inside.is_dir() else shutil.copy(inside, outside)
+    path.symlink_to(outside)
+    message = refusal(fetch, "cbbq", release)
+    assert message.startswith(f"{path}: is a link that leads out of {release}; remove it")
+    assert not (user / "cbbq").exists()
+    path.unlink()
+    path.symlink_to(inside)
+    assert fetch("cbbq", release).folder == user / "cbbq"
+
+
 # Downloads
 
 

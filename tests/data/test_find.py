@@ -1,5 +1,7 @@
 """Find the folder of a benchmark's data, load its categories, and take a sample of the items."""
 
+import os
+import shutil
 from collections import Counter
 from typing import NamedTuple
 
@@ -43,6 +45,19 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
     monkeypatch.chdir(tmp_path)
     assert found("./samples") == found(str(folder)) == (folder, "--data", "mine", "7")
     assert found("samples") == samples
+
+
+def test_data_that_are_edited_without_a_new_size_or_time_are_read_anew(tmp_path):
+    shutil.copytree(get("mcbe").metadata.samples, tmp_path / "data")
+    source, path = data.find("mcbe", tmp_path / "data"), tmp_path / "data/age.csv"
+    before, state = data.load(source, ["age"]), path.stat()
+    path.write_bytes(path.read_bytes().replace("老".encode(), "少".encode()))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    after = data.load(source, ["age"])
+    assert before != after
+    assert "老" in str(before)
+    assert "老" not in str(after)
 
 
 def test_unknown_benchmarks_folders_and_categories_are_refused(tmp_path, refusal, monkeypatch):

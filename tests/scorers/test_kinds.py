@@ -82,9 +82,10 @@ def test_the_kind_of_the_manual_answers_cbbq(own_folder, install, refusal):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("1 / 0", "division by zero"),
-        ("Kind = 3", "issubclass() arg 1"),
-        ("class Kind: pass", "it is no subclass of bench.scorers.Model"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit('set MY_KEY')", "SystemExit: set MY_KEY"),
+        ("Kind = 3", "TypeError: issubclass() arg 1"),
+        ("class Kind: pass", "TypeError: it is no subclass of bench.scorers.Model"),
     ],
 )
 def test_a_broken_kind_is_named(install, refusal, code, message):
@@ -121,22 +122,36 @@ def test_a_function_gets_the_text_and_its_seed(own_folder, code, reply):
         ("python:missing.part:answer", "No module named 'missing'"),
         ("python:mine:anwser", "did you mean answer?"),
         ("python:broken:answer", "broken.py cannot be imported (ZeroDivisionError: "),
+        ("python:ends:answer", "ends.py cannot be imported (SystemExit: set MY_KEY)"),
+        ("python:package.part:answer", "package.part is not found (SystemExit: set MY_KEY)"),
     ],
 )
 def test_a_function_that_is_not_there_is_refused(own_folder, refusal, model, message):
     write("def answer(prompt): return ''")
     Path("broken.py").write_text("1 / 0")
+    Path("package").mkdir()
+    for module in ("ends.py", "package/__init__.py"):
+        Path(module).write_text("import sys\nsys.exit('set MY_KEY')")
     assert message in refusal(load, model)
 
 
 @pytest.mark.parametrize(
     ("reply", "message"),
-    [("1 / 0", "raised ZeroDivisionError: division by zero"), ("3", "returned 3, which is not")],
+    [
+        ("1 / 0", "raised ZeroDivisionError: division by zero"),
+        ("3", "returned 3, which is not"),
+        ("sys.exit('set MY_KEY')", "raised SystemExit: set MY_KEY"),
+        ("fail(asyncio.CancelledError('late'))", "raised CancelledError: late"),
+        ("fail(type('Stop', (BaseException,), {})('now'))", "raised Stop: now"),
+    ],
 )
 def test_a_failing_function_ends_the_run_which_continues(own_folder, reply, message):
     model = write(f"""
+import asyncio, sys
 from pathlib import Path
 calls = Path("calls")
+def fail(error):
+    raise error
 def answer(prompt):
     calls.write_text(calls.read_text() + "c")
     return {reply} if len(calls.read_text()) == 3 else "A"
@@ -148,6 +163,11 @@ def answer(prompt):
     done = run.evaluate("cbbq", model, **OPTIONS)
     # The two replies before the failure are on record.
     assert len(Path("calls").read_text()) == len(done.records) + 1
+
+
+def test_an_interrupt_ends_the_run_as_such(own_folder):
+    with pytest.raises(KeyboardInterrupt):
+        run.evaluate("cbbq", write("def answer(prompt): raise KeyboardInterrupt"), **OPTIONS)
 
 
 def test_a_changed_function_is_another_model(own_folder, refusal):

@@ -291,7 +291,7 @@ def quantization(model: str, files: Location, config: Any) -> str:
 
 
 def explain_load_error(
-    model: str, error: Exception, problem: str = "cannot be loaded as a model", remedy: str = ""
+    model: str, error: BaseException, problem: str = "cannot be loaded as a model", remedy: str = ""
 ) -> str:
     """Return the message for a model that could not be loaded."""
     first = (str(error).strip().splitlines() or [""])[0][:200]

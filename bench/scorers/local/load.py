@@ -113,7 +113,7 @@ def load(
         return Masked(pretrained)
     except BadInput:
         raise
-    except Exception as error:  # code and files of others can be wrong in any way
+    except (Exception, SystemExit) as error:  # code and files of others can be wrong in any way
         if "gguf_file" in options:
             remedy = LLAMA_SERVER
         raise BadInput(explain_load_error(model, error, problem, remedy)) from error
