@@ -117,8 +117,8 @@ class Continued:
             columns=["sentence1", "sentence2", "label"],
         )
         table.to_json(file, orient="records", lines=True, force_ascii=False)
-        trained = train.nli(self.model, [file], folder / "model", seed=seed, **self.options)
-        model: Any = scorers.load(str(trained.folder), device=self.options.get("device"))
+        train.train(self.model, file, folder / "model", self.options.get("epochs"), seed)
+        model: Any = scorers.load(str(folder / "model"), device=self.options.get("device"))
         classify: Classify = model.classify
         return classify
 

@@ -18,7 +18,6 @@ from bench.config import (
     Limits,
     Options,
     RunConfig,
-    TrainOptions,
     Where,
     of_command,
 )
@@ -40,7 +39,6 @@ OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "requests": (RunConfig, OF_REQUESTS),
     "data": (RunConfig, ("data", "settings")),
     "build": (BuildOptions, BuildOptions.described()),
-    "train": (TrainOptions, TrainOptions.described()),
 }
 
 
