@@ -146,6 +146,19 @@ def test_without_marks_or_replies_a_sentence_says_what_to_do(runs, own_folder):
         notebook([plain])
 
 
+@pytest.mark.parametrize(("kind", "raters"), [("mcbe", 1), ("cbbq", 1), ("mcbe", 2)])
+def test_one_person_or_one_model_is_enough_for_each_page(runs, own_folder, kind, raters):
+    some = [run for run in runs if run.benchmark == kind][:1]
+    rows = notebook(some, "write", items=0)["sheet"]
+    marks = {"mcbe": ["50", "70"], "cbbq": ["有", "无"]}[kind] * len(rows)
+    for person in "ab"[:raters]:
+        rows.assign(mark=marks[: len(rows)]).to_csv(f"{person}.csv", index=False)
+    variables = notebook(some, "far-grades-grades-kind-severit", items=0, people="[ab].csv")
+    coefficients = variables["coefficients"][0].groupby("between").estimate.first()
+    assert np.isnan(coefficients.get("people", NAN)) == (raters == 1)
+    assert len(variables["pairs"]) == 0
+
+
 # Of the pairs A B, A C and B C of each item, judge and people name the same winner (+), another one
 # (-), or one side (1) or both (2) name none: + + -, then 1 1 +, then 2 - -, then + + +.
 BY_HAND = pd.DataFrame(
