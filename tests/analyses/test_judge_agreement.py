@@ -153,7 +153,7 @@ def test_one_person_or_one_model_is_enough_for_each_page(runs, own_folder, kind,
     marks = {"mcbe": ["50", "70"], "cbbq": ["有", "无"]}[kind] * len(rows)
     for person in "ab"[:raters]:
         rows.assign(mark=marks[: len(rows)]).to_csv(f"{person}.csv", index=False)
-    variables = notebook(some, "far-grades-grades-kind-severit", items=0, people="[ab].csv")
+    variables = notebook(some, "far-grades-grades-kind-severit", items=0, people=["[ab].csv"])
     coefficients = variables["coefficients"][0].groupby("between").estimate.first()
     assert np.isnan(coefficients.get("people", NAN)) == (raters == 1)
     assert len(variables["pairs"]) == 0
