@@ -38,13 +38,17 @@ def notebook(runs, until="constant", **parameters):
     return run_cells("judge_agreement", until=until, runs=folders, **parameters)
 
 
+@pytest.fixture(scope="module")
+def cells(runs):
+    """The notebook's variables once it has drawn all replies and can read marks."""
+    return notebook(runs, "read-marks", items=0)
+
+
 @pytest.fixture
-def sheet(runs, own_folder):
-    """The sample of all replies as a frame, with marks: 50 points, or 有."""
-    notebook(runs, "write", items=0, sample="sample.csv")
-    rows = pd.read_csv("sample.csv", dtype=str, keep_default_na=False)
-    is_analysis = rows.question.str.startswith("Points")
-    return rows.assign(mark=np.where(is_analysis, "50", "有"))
+def sheet(cells, own_folder):
+    """The sample of all replies, with marks: 50 points, or 有."""
+    is_analysis = cells["sheet"].question.str.startswith("Points")
+    return cells["sheet"].assign(mark=np.where(is_analysis, "50", "有"))
 
 
 @pytest.mark.parametrize("name", ["sample.csv", "sample.xlsx"])
@@ -130,10 +134,10 @@ def shares(rows):
     ],
 )
 @pytest.mark.parametrize("name", ["ann.csv", "ann.xlsx"])
-def test_a_mistake_in_marks_names_file_row_and_column(runs, sheet, refusal, name, edit, message):
+def test_a_mistake_in_marks_names_file_row_and_column(cells, sheet, refusal, name, edit, message):
     rows = edit(sheet)
     rows.to_csv(name, index=False) if name.endswith("csv") else rows.to_excel(name, index=False)
-    error = refusal(notebook, runs, "simulate", items=0, people=name)
+    error = refusal(cells["read_marks"], Path(name))
     assert error.startswith(name)
     assert message in error
 
