@@ -243,13 +243,13 @@ def check_pack(pack: Pack) -> pd.DataFrame:
     frames = frames[frames != ""]
     slotless = frames[[SLOT not in frame for frame in frames]]
     unseen = word[[not text.isprintable() or text in ("", SLOT) for text in word]]
-    missing = {f"{OCCUPATIONS}, type": one for one in TYPES if one not in set(kind)}
-    unknown = {
-        f"{SETTINGS}, key `{key}`": name
-        for key in ("shipped", "trained")
-        for name in getattr(pack, key)
-        if name not in set(word[kind == "neutral"])
-    }
+    missing = [name for name in TYPES if name not in set(kind)]
+    missing = pd.Series(missing, [OCCUPATIONS] * len(missing), dtype=object)
+    neutral = [*pack.shipped, *pack.trained]
+    neutral = pd.Series(
+        neutral, [f"{SETTINGS}, keys shipped, trained"] * len(neutral), dtype=object
+    )
+    unknown = neutral[~neutral.isin(word[kind == "neutral"])]
     refused = [
         (unseen, f"is no word; write one that can be seen, without {SLOT}"),
         (word[word.duplicated()], "occurs twice; keep one of them"),
