@@ -162,11 +162,12 @@ class Pack(Settings):
         return [word for kind in types for word in self.occupations if word.type == kind]
 
 
-def read_pack(folder: str | Path) -> Pack:
+def read_pack(folder: str | Path, strict: bool = True) -> Pack:
     """Read a language pack; `frames.txt` may be missing until we make frames of captions.
 
     Raises:
-        BadInput: the first mistake, with file, row or key, and value.
+        BadInput: the first mistake, with file, row or key, and value; with `strict=False` only if
+            a file cannot be read, because `check_pack` lists all other mistakes.
     """
     folder = as_path(folder)
     for path in (folder / SETTINGS, folder / OCCUPATIONS, folder / TERMS):
@@ -184,8 +185,10 @@ def read_pack(folder: str | Path) -> Pack:
         frames=tuple(frames),
         terms=terms,
     )
-    for mistake in check_pack(pack).query("kind == 'refused'").itertuples():
-        raise BadInput(f"{folder / mistake.place}: {quoted(mistake.value)} {mistake.what}")
+    mistakes = check_pack(pack).query("kind == 'refused'")
+    if strict and len(mistakes):
+        first = mistakes.iloc[0]
+        raise BadInput(f"{folder / first.place}: {quoted(first.value)} {first.what}")
     return pack
 
 
@@ -219,10 +222,6 @@ def type_of(s1: float, s2: float) -> str:
 
     There is a stereotype if the word itself means no gender (|s1| < .5), and people think of one
     (|s2| > .5). This gives all 271 English types of the release.
-
-    Examples:
-        >>> type_of(0.1, -0.8), type_of(0.9, 0.8)
-        ('female-stereo', 'neutral')
     """
     if abs(s1) < 0.5 < abs(s2):
         return "male-stereo" if s2 > 0 else "female-stereo"

@@ -36,11 +36,7 @@ def test_mistakes_of_a_pack_are_listed_and_the_first_is_raised(tmp_path, refusal
         first = case.get("error") or expected[0].removeprefix("refused ")
         assert refusal(read_pack, tmp_path).startswith(f"{tmp_path}/{first}")
     if "error" not in case:
-        with pytest.MonkeyPatch.context() as patch:
-            check = nli_sets.check_pack
-            patch.setattr(nli_sets, "check_pack", lambda pack: check(pack).iloc[:0])
-            pack = read_pack(tmp_path)
-        rows = nli_sets.check_pack(pack).itertuples()
+        rows = nli_sets.check_pack(read_pack(tmp_path, strict=False)).itertuples()
         found = [f"{row.kind} {row.place}: {row.value!r} {row.what}" for row in rows]
         assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
