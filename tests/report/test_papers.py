@@ -4,12 +4,11 @@ import re
 import shutil
 from pathlib import Path
 
+import nli_sets
 import pytest
 import yaml
 
 from bench.benchmarks import get
-from bench.benchmarks.nli_coal.build import build as build_sets
-from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from bench.core.errors import BadInput
 from bench.report import build, study, study_runs
 
@@ -40,7 +39,7 @@ def released(tmp_path_factory):
     manifest = folder / "mcbe/dataset.toml"
     manifest.write_text(f'wording = "ours"\n{manifest.read_text("utf-8")}', "utf-8")
     shutil.copy(get("mcbe").metadata.prompts, folder / "mcbe")
-    build_sets([read_pack(PACKS / "ja")], folder / "nli_coal")
+    nli_sets.write_sets([nli_sets.read_pack(nli_sets.PACKS / "ja")], folder / "nli_coal")
     plain = folder / "nli_coal/ja_v0.1/bias-eval-set_v0.1/untokenized"
     tokenized = shutil.copytree(plain, plain.with_name("tokenized"))
     for file in tokenized.iterdir():

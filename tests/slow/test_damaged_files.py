@@ -7,10 +7,10 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from nli_sets import PACKS, read_pack
 
 from bench import data, records, run
 from bench.benchmarks import get
-from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from bench.core.errors import BadInput, RunFailed
 from bench.report import study
 from bench.scorers.replay import Replay
