@@ -108,6 +108,19 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
+@command("answers reports/runs/*/cbbq-* --out answers.html", "answers reports/runs/MODEL/CBBQ-ID")
+def answers(
+    runs: list[str] = RUNS,
+    out: str = given("FILE", "File of the page; default: ./answers.html."),
+) -> None:
+    """Write a page with the questions of a benchmark and the answer of each model."""
+    from bench.report import site
+    from bench.run import Run
+
+    opened = [Run.open(folder) for folder in runs]
+    print(site.write_answers(opened, Path(out or "answers.html").expanduser()))
+
+
 @command("export reports/runs/*/* --out results", "export reports/runs/MODEL/CBBQ-ID")
 def export(
     runs: list[str] = RUNS,

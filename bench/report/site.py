@@ -13,7 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from bench import __version__
-from bench.core.errors import NoRuns
+from bench.benchmarks import get
+from bench.core.errors import BadInput, NoRuns
 from bench.core.files import atomic_write
 from bench.core.text import column
 from bench.report import items
@@ -181,11 +182,29 @@ def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> l
     for page in pages[len(notebooks) :]:
         key = page.name.removeprefix(ANSWERS)
         own = [run for (_model, variant), run in runs.items() if variant == key]
-        languages = own[0].metadata["data"]["language"].split(",")
-        language = languages[0].strip() if len(languages) == 1 else "en"
-        render(page, "items.html.j2", shown=items.read(own), data_language=language)
+        render(page, "items.html.j2", **_shown(own))
     render(index._replace(title=plan.title, contents=()), "page.html.j2", answers=None)
     return [*pages, index]
+
+
+def write_answers(runs: Sequence[Run], file: Path) -> Path:
+    """Write a page of the questions and answers of runs on one benchmark, without a study."""
+    titles = list(dict.fromkeys(get(run.benchmark).metadata.title for run in runs))
+    if len(titles) > 1:
+        names = ", ".join(titles)
+        raise BadInput(f"bench answers: the runs are on {names}; give those on one of them")
+    page = Page(file.stem, titles[0], f"{titles[0]}: {TITLE}")
+    template = _environment().get_template("items.html.j2")
+    values = {"plan": page, "pages": [], "version": __version__, "page": page, **_shown(runs)}
+    atomic_write(file, template.render(**values))
+    return file
+
+
+def _shown(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the items on a page of answers, and their language."""
+    languages = runs[0].metadata["data"]["language"].split(",")
+    language = languages[0].strip() if len(languages) == 1 else "en"
+    return {"shown": items.read(runs), "data_language": language}
 
 
 def answers_pages(plan: Study, runs: Runs) -> list[Page]:
