@@ -26,7 +26,7 @@ PUBLISHED = {
     "cbbq_paper": {"model_size_trends"},
     "nli_coal_paper": {f"meta_evaluation-{name}" for name in ("English", "Japanese", "Chinese")},
 }
-# Pages that wait for sheets of people.
+# Pages that wait for marks of people.
 LEFT_OUT = {"mcbe_paper": {"judge_agreement"}}
 
 
@@ -92,6 +92,6 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     expected = {job.name for job in build.page_jobs(plan)}
     assert expected - pages == LEFT_OUT.get(name, set())
     index = made.page.read_text("utf-8")
-    assert ("let people fill it in: bench mark" in index) is (name in LEFT_OUT)
+    assert ("there is no such file with marks" in index) is (name in LEFT_OUT)
     tables = {path.parent.name for path in made.page.parent.glob("tables/*/published.*")}
     assert tables >= PUBLISHED.get(name, set())
