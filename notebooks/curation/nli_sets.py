@@ -235,26 +235,23 @@ def check_pack(pack: Pack) -> pd.DataFrame:
         One row per finding: `kind`, `place` (the file and the row or line), `value` and `what`.
     """
     words = pd.DataFrame(pack.occupations, columns=["word", "type"])
-    words.index = [f"{OCCUPATIONS}, row {k}" for k in range(1, len(words) + 1)]
-    word, kind, gendered = words.word, words.type, gender_words(pack.terms)
+    words.index = [f"{OCCUPATIONS}, row {k}, column" for k in range(1, len(words) + 1)]
+    word, kind = words.word.add_suffix(" `word`"), words.type.add_suffix(" `type`")
     frames = pd.Series(pack.frames, dtype=object)
     frames.index = [f"{FRAMES}, line {k}" for k in range(1, len(frames) + 1)]
-    frames = frames[frames != ""]
+    frames, gendered = frames[frames != ""], gender_words(pack.terms)
     slotless = frames[[SLOT not in frame for frame in frames]]
-    unseen = word[[not text.isprintable() or text in ("", SLOT) for text in word]]
-    missing = [name for name in TYPES if name not in set(kind)]
-    missing = pd.Series(missing, [OCCUPATIONS] * len(missing), dtype=object)
-    neutral = [*pack.shipped, *pack.trained]
-    neutral = pd.Series(
-        neutral, [f"{SETTINGS}, keys shipped, trained"] * len(neutral), dtype=object
-    )
-    unknown = neutral[~neutral.isin(word[kind == "neutral"])]
+    unseen = word[[not text.isprintable() or not text or SLOT in text for text in word]]
+    missing = pd.Series(TYPES, [OCCUPATIONS] * len(TYPES))
+    named = pd.Series([*pack.shipped, *pack.trained], dtype=object)
+    named.index = [f"{SETTINGS}, keys shipped, trained"] * len(named)
+    neutral = words.word[words.type == "neutral"]
     refused = [
         (unseen, f"is no word; write one that can be seen, without {SLOT}"),
         (word[word.duplicated()], "occurs twice; keep one of them"),
-        (kind[~kind.isin(TYPES)], f"is unknown; allowed: {', '.join(TYPES)}"),
-        (missing, "is the type of no word; write one at least"),
-        (unknown, f"is no neutral word of {OCCUPATIONS}"),
+        (kind[~kind.isin(TYPES)], f"is no type; allowed: {', '.join(TYPES)}"),
+        (missing[~missing.isin(kind)], "is the type of no word; write one at least"),
+        (named[~named.isin(neutral)], f"is no neutral word of {OCCUPATIONS}"),
         (slotless, f"has no slot {SLOT} for the occupation"),
     ]
     odd = []
