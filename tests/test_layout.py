@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bench.benchmarks import get, names
-from bench.report.site import OWN
+from bench.show import OWN_ENTRY
 
 HOME = Path(__file__).parents[1]
 MODULES = sorted((HOME / "bench").rglob("*.py"))
@@ -99,7 +99,8 @@ GONE = re.findall(
     r"[\w/]+",
     "i18n locale curate judge_injection meta_respondents planning readings convergence equivalence "
     "influence card kernels lm_eval repeating process processes server_start hub_tables "
-    "expand published texts cbbq/figures mcbe/figures nli_coal/figures",
+    "expand published marks human_marks language_pack_audit overview texts cbbq/figures "
+    "mcbe/figures nli_coal/figures",
 )
 
 
@@ -173,7 +174,7 @@ def test_conda_names_no_package_that_pyproject_does_not():
 
 def test_the_citation_names_the_papers_of_the_benchmarks():
     citation = yaml.safe_load((HOME / "CITATION.cff").read_text("utf-8"))
-    assert f"title = {{{citation['title']}}}" in OWN
+    assert f"title = {{{citation['title']}}}" in OWN_ENTRY
     cited = []
     for paper in citation["references"]:
         authors = tuple(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])

@@ -257,6 +257,11 @@ def _named(parts: list[Any]) -> list[Any]:
     return parts
 
 
+def _notebook(path: Any, info: ValidationInfo) -> Path:
+    """Return the path of the notebook of an index; it begins at the study file."""
+    return Path(_absolute((info.context or {})["folder"], path))
+
+
 # One, or a list.
 Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
 Named = AfterValidator(_named)
@@ -275,6 +280,7 @@ class Study(Options):
     )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
+    index: Annotated[Path, BeforeValidator(_notebook)] = NOTEBOOKS / f"{INDEX}.ipynb"
     _path: Path = PrivateAttr(DEMO)
 
     @property

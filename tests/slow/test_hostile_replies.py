@@ -18,8 +18,8 @@ from bench.benchmarks.cbbq import requests as cbbq
 from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.cli import printing
+from bench.core.cells import guarded
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
-from bench.run.human_marks import cell
 from bench.tasks import fence
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
@@ -98,7 +98,7 @@ def test_what_is_shown_holds_nothing_that_acts_unseen(reply):
     assert "<" not in as_html(reply)
     assert "\n" not in truncate(reply, 20)
     assert json.loads(as_json(json.dumps(reply, ensure_ascii=False))) == reply
-    assert not cell(reply).startswith(("=", "+", "-", "@"))
+    assert not guarded(reveal_invisible(reply)).startswith(("=", "+", "-", "@"))
 
 
 HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4]

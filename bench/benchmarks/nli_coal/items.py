@@ -3,8 +3,9 @@
 Anantaprayoon et al., LREC-COLING 2024. There are three sets per language. PS (pro-stereotypical):
 the hypothesis has the gender that the occupation's stereotype expects; AS (anti-stereotypical): the
 other one; NS (non-stereotypical): occupations without a stereotype. The right answer is always
-`neutral`: the premise names no gender. Sets of `bench build` may have a fourth, NT: every
-occupation with words for a person of any gender.
+`neutral`: the premise names no gender. Sets that are built from a language pack
+(`notebooks/curation/nli_sets.py`) may have a fourth, NT: every occupation with words for a person
+of any gender.
 """
 
 import tomllib
@@ -19,14 +20,16 @@ from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
 from bench.benchmarks.nli_coal.frames import (
+    PACK,
+    PACK_FILES,
     RELEASED_TERMS,
     Match,
     Terms,
     align,
     match_of,
     pattern,
+    read_terms,
 )
-from bench.benchmarks.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.core.errors import BadInput, explained
 from bench.data import Loaded, SettingEffect, with_defaults
 from bench.data.dataset import checked, is_language
@@ -163,7 +166,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
         if paths:
             lists = sorted(place.glob(OCCUPATION_LIST.format(language=language)))
-            pack = [place / PACK / name for name in FILES]
+            pack = [place / PACK / name for name in PACK_FILES]
             found[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
     released = [language for language in CATEGORIES if language in found]
     return {language: found[language] for language in dict.fromkeys([*released, *found])}
@@ -182,8 +185,7 @@ def places(folder: Path) -> Iterator[tuple[str, Path]]:
 def gender_terms(place: Path, language: str) -> tuple[Terms, Match]:
     """Return the gender words of a language, and how to find them, by its pack if it has one."""
     if (place / PACK).is_dir():
-        pack = read_pack(place / PACK)
-        return pack.terms, pack.match
+        return read_terms(place / PACK)
     return RELEASED_TERMS[language], match_of(language)
 
 

@@ -1,18 +1,11 @@
-"""Corpora are read in every style, and frames found in pairs and captions."""
+"""Corpora are read in every style, and frames found in pairs."""
 
 import json
 
 import pytest
 
 from bench.benchmarks.nli_coal.corpora import Example, read
-from bench.benchmarks.nli_coal.frames import (
-    RELEASED_CAPTIONS,
-    RELEASED_TERMS,
-    align,
-    gender_words,
-    judged,
-    match_of,
-)
+from bench.benchmarks.nli_coal.frames import RELEASED_TERMS, align, match_of
 from tests.helpers.cases import cases
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
@@ -77,11 +70,3 @@ def test_pairs_are_aligned(case):
         aligned = align(case["premise"], case["hypothesis"], terms, match, occupation)
         found = [aligned.frame, aligned.occupation, aligned.term] if aligned else ["", "", ""]
         assert found == made
-
-
-@cases(__file__, "captions.csv")
-def test_captions_are_filtered_as_in_the_release(case):
-    language, caption, frame, reason = case.values()
-    words, rule = gender_words(RELEASED_TERMS[language]), RELEASED_CAPTIONS[language]
-    made, why = judged(caption, words, match_of(language), rule)
-    assert (made, why[: len(reason)], bool(why)) == (frame, reason, bool(reason))
