@@ -23,7 +23,6 @@ from bench.benchmarks.nli_coal.frames import (
     PACK,
     PACK_FILES,
     RELEASED_TERMS,
-    SLOT,
     Match,
     Terms,
     align,
@@ -32,11 +31,9 @@ from bench.benchmarks.nli_coal.frames import (
     read_terms,
 )
 from bench.core.errors import BadInput, explained
-from bench.data import Loaded, SettingEffect, Source, with_defaults
-from bench.data import load as load_items
+from bench.data import Loaded, SettingEffect, with_defaults
 from bench.data.dataset import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
-from bench.data.texts import FIRST, Text
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -314,21 +311,3 @@ def _added_gender(row: Row, terms: Terms, match: Match) -> tuple[str, str]:
             if len(find(row.sentence2)) > len(find(row.sentence1)):
                 return gender, term
     return "", ""
-
-
-def texts(source: Source) -> list[Text]:
-    """Return the pairs: the premise with a mark for the occupation."""
-    return [
-        Text(
-            "nli_coal",
-            pair.item_id,
-            pair.category,
-            pair.category,
-            pair.set.upper(),
-            (pair.occupation,),
-            pair.frame.replace(SLOT, FIRST) or pair.premise,
-            f"{pair.premise}\n{pair.hypothesis}",
-            1,
-        )
-        for pair in load_items(source)
-    ]
