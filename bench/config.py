@@ -12,7 +12,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    model_validator,
 )
 from pydantic.fields import FieldInfo
 
@@ -380,56 +379,3 @@ class RunConfig(Generation, Where):
 
 # The rates of the release's bias-controlled sets.
 RATES = tuple(k / 10 for k in range(11))
-
-
-def _rates(given: Any) -> Any:
-    """Read `all` as the release's rates."""
-    return [rate for one in _names(given) for rate in (RATES if one == "all" else [one])]
-
-
-Rates = Annotated[
-    Sequence[Number], BeforeValidator(_rates), AfterValidator(lambda rates: [*dict.fromkeys(rates)])
-]
-
-
-class BuildOptions(Options):
-    """Which sets are built, and how; default: as the release or the pack has them."""
-
-    rates: Rates = option((), "--rate", "RATES")
-    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
-    such sets."""
-
-    splits: Names = option(("train", "dev"), "--split", "NAMES")
-    """Splits of controlled sets: train, dev, test; default: train and dev."""
-
-    rows: int | None = option(None, ge=1)
-    """Pairs per controlled set; default: the pack's."""
-
-    start: int | None = option(None, ge=0)
-    """First frame of a controlled set, from 0; default: the split's."""
-
-    assignment: str = option("word", "--assign", "NAME")
-    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
-
-    design: str | None = option(None, metavar="NAME")
-    """How words meet frames: window or full; default: the pack's."""
-
-    ns_words: str = option("shipped", metavar="NAME")
-    """Neutral words of the down-sampled sets: shipped or trained."""
-
-    seed: int | None = option(None, metavar="SEED")
-    """Shuffle the words within their types; default: the pack's order."""
-
-    compat: bool = False
-    """The bytes of the release, oddities included; default: off."""
-
-    @model_validator(mode="after")
-    def _of_controlled_sets(self) -> Self:
-        """Refuse options of controlled sets without a rate."""
-        for name in self.changed() if not self.rates else ():
-            if name in ("splits", "rows", "start", "assignment"):
-                raise BadInput(
-                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
-                    "rates, like --rate all"
-                )
-        return self

@@ -43,8 +43,7 @@ def read_corpus(path: Path) -> tuple[Pairs, dict[str, Any]]:
         head = stream.read(readers.HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     rows: Any = readers.read_json_lines(path)  # which may be larger than a table, as SNLI's
     if not head.startswith(b"{"):
-        table = readers.read_table(path, [], [name for names in COLUMNS for name in names])
-        rows = ((row.number, row) for row in table)
+        rows = ((row.number, row) for row in readers.read_table(path, [], sum(COLUMNS, ())))
     # Most annotators did not agree on a label; Parquet's -1 is read as an empty cell.
     no_majority = {"-", "-1", *[""] * head.startswith((readers.PARQUET, readers.FEATHER))}
     columns, pairs, left_out = list[str](), Pairs(), 0
@@ -61,12 +60,10 @@ def read_corpus(path: Path) -> tuple[Pairs, dict[str, Any]]:
         right = [isinstance(text, str) and bool(text.strip()) for text in texts]
         right.append(bool(label(str(value))))
         if not all(right):
-            name = columns[right.index(False)]
-            allowed = (
-                "a sentence" if name in columns[:2] else f"{', '.join(LABELS)} or -, no number"
-            )
-            problem = f"{quoted(row.get(name))} is not allowed; write {allowed}"
-            raise BadInput(f"{path}, row {number}, column `{name}`: {problem}")
+            k = right.index(False)
+            allowed = ("a sentence", "a sentence", f"{', '.join(LABELS)} or -, no number")[k]
+            problem = f"{quoted(row.get(columns[k]))} is not allowed; write {allowed}"
+            raise BadInput(f"{path}, row {number}, column `{columns[k]}`: {problem}")
         pairs.append((*texts, label(value)))
     if not pairs:
         raise BadInput(f"{path}: holds no pairs with a label")
@@ -104,9 +101,8 @@ def train(
     begun = done or read_json(work / ABOUT)
     for name in ("model_revision", "corpus_sha256", "epochs", "seed"):
         if begun and begun.get(name) != about[name]:
-            problem = f"{name.replace('_', ' ')} {begun.get(name)}, not {about[name]}"
-            remedy = "give another --out" + f", or remove {work}" * (not done)
-            raise BadInput(f"{out}: holds a training with {problem}; {remedy}")
+            differs = f"{name.replace('_', ' ')} {begun.get(name)}, not {about[name]}"
+            raise BadInput(f"{out if done else work}: trained with {differs}; give another --out")
     if done:
         say(f"{out}: is trained already")
         return done
@@ -140,8 +136,8 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         return {**tokenizer(premises, hypotheses, **shape), "labels": wanted}
 
     class Bar(transformers.TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            bar.update()
+        def on_step_end(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
+            bar.update(state.global_step - bar.n)
 
     steps = -(-len(pairs) // 32)  # of an epoch
     arguments = transformers.TrainingArguments(
@@ -160,11 +156,10 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         if not read_json(folder / "trainer_state.json"):  # it is written last
             shutil.rmtree(folder)
     last = get_last_checkpoint(str(work))
-    begun = int((last or "-0").rpartition("-")[2])
     trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[Bar()])
     trainer.remove_callback(transformers.PrinterCallback)
     with (
-        progress(about["epochs"] * steps, f"training {work.parent}", "steps", begun) as bar,
+        progress(about["epochs"] * steps, f"training {work.parent}", "steps") as bar,
         explain_others(RunFailed, "the training broke off: ", f"; {CONTINUES}"),
     ):
         trainer.train(resume_from_checkpoint=last)

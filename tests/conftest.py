@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ os.environ.pop("OPENAI_API_KEY", None)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
+# The modules beside the notebooks of curation.
+sys.path.append(str(Path(__file__).parents[1] / "notebooks/curation"))
 # Commands that the tests start inherit it; what a shell starts in the background ignores Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # A busy machine makes a single example slow now and then.

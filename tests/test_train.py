@@ -174,7 +174,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(
     half.mkdir()
     (half / "trainer_state.json").write_text('{"global', "utf-8")
     message = refusal(train, base, corpus, tmp_path / "out", epochs=2, seed=3)
-    assert "holds a training with epochs 4, not 2; give another --out, or remove" in message
+    assert ".out.training: trained with epochs 4, not 2; give another --out" in message
     train(base, corpus, tmp_path / "out", **options)
     first, second = (tmp_path / name / "model.safetensors" for name in ("whole", "out"))
     assert first.read_bytes() == second.read_bytes()

@@ -20,9 +20,8 @@ from bench.tasks.request import AnswerMode, Request, Setting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.data import Loaded, Source
+    from bench.data import Loaded
     from bench.data.official_wording import OfficialPrompts
-    from bench.data.texts import Text
     from bench.metrics.engine import Scoring
     from bench.metrics.table import Metrics
     from bench.tasks.prompts import PromptSet
@@ -265,10 +264,6 @@ class Benchmark(ABC):
         An item is a dataclass with `item_id`, `category` and `cluster`, the unit that was sampled.
         """
 
-    def texts(self, source: "Source") -> "Sequence[Text]":
-        """Return the texts that people wrote, without copies that are generated from them."""
-        return []
-
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
         """List odd rows (see `bench.data.audit.to_table`); by default, nothing looks for them."""
         from bench.data.audit import to_table
@@ -331,7 +326,6 @@ def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> 
         settings = of_loader | getattr(questions, "SETTINGS", {})
         files = staticmethod(items.files)
         load = staticmethod(items.load)
-        texts = staticmethod(items.texts)
         requests = staticmethod(questions.requests)
         parse = staticmethod(questions.parse)
         values = staticmethod(questions.values)

@@ -108,6 +108,19 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
+@command("answers reports/runs/*/cbbq-* --out answers.html", "answers reports/runs/MODEL/CBBQ-ID")
+def answers(
+    runs: list[str] = RUNS,
+    out: str = given("FILE", "File of the page; default: ./answers.html."),
+) -> None:
+    """Write a page with the questions of a benchmark and the answer of each model."""
+    from bench.report import site
+    from bench.run import Run
+
+    opened = [Run.open(folder) for folder in runs]
+    print(site.write_answers(opened, Path(out or "answers.html").expanduser()))
+
+
 @command("export reports/runs/*/* --out results", "export reports/runs/MODEL/CBBQ-ID")
 def export(
     runs: list[str] = RUNS,
@@ -248,23 +261,3 @@ def fetch(
     from bench.data.fetch import fetch as download
 
     print(download(benchmark, source or None).folder)
-
-
-@command(
-    "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
-    "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
-    panel=PLAN,
-)
-def mark(
-    runs: list[str] = RUNS,
-    out: str = given("FILE", "The sheet to write, FILE.csv.", ...),
-) -> None:
-    """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
-
-    `bench run --judge replay:FILE.csv` reads grades of explanations, the notebook judge_agreement
-    grades of analyses; several runs of McBE make one blind sheet, to compare models.
-    """
-    from bench.run import Run, human_marks
-
-    description = human_marks.write_sheet(list(map(Run.open, runs)), Path(out).expanduser())
-    print(f"{out}: {description}")

@@ -13,7 +13,6 @@ import typer
 from pydantic.fields import FieldInfo
 
 from bench.config import (
-    BuildOptions,
     Generation,
     Limits,
     Options,
@@ -38,7 +37,6 @@ OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),
     "requests": (RunConfig, OF_REQUESTS),
     "data": (RunConfig, ("data", "settings")),
-    "build": (BuildOptions, BuildOptions.described()),
 }
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from bench.data.fetch import WrittenFile
     from bench.run import Estimate, Run
 
 
@@ -180,18 +179,6 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
         show(f"in all: {every}")
     for note in every.notes:
         show(note)
-
-
-def written(files: "Sequence[WrittenFile]") -> None:
-    """Print the written files, their numbers of pairs, and whether they equal the release."""
-    for file in files:
-        release = ", as released" if file.as_released else ", not as released"
-        release = release if file.as_released or file.released else ""
-        print(f"{file.path}: {file.rows:,} pairs{release} (git blob {file.blob})")
-    same, pairs = sum(file.as_released for file in files), sum(file.rows for file in files)
-    print(
-        f"{pairs:,} pairs in {len(files)} files, {same} of which are the released ones to the byte"
-    )
 
 
 def print_json(content: Any) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from bench.core.errors import BadInput, quoted
 
-# Control characters, escapes of terminals, changes of direction, halves of characters, and tags
-# that spell words invisibly; not line breaks and tabs.
+# Control characters, escapes of terminals, changes of direction, halves of characters, codes that
+# are none and end an XML file, and tags that spell words invisibly; not line breaks and tabs.
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 # Keeps Jupyter and browsers from setting $...$ as mathematics.
@@ -93,8 +93,8 @@ def whole_characters(text: str) -> str:
     Halves come from code that cuts or splits an emoji; a file cannot hold them.
 
     Examples:
-        >>> whole_characters("A\\ud83d\\ude00, B\\ud83d")
-        'A😀, B�'
+        >>> whole_characters("A\\ud83d\\ude00, B\\ud83d") == "A\\U0001f600, B\\ufffd"
+        True
     """
     # This calls no method of a subclass of `str`.
     return str.encode(text, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -36,20 +36,6 @@ TIMEOUT = 60.0
 TEXT = re.compile(r"(licen[cs]e|readme)((\..*)?\.(md|txt))?", re.IGNORECASE)
 
 
-class WrittenFile(NamedTuple):
-    """A file that we wrote: its number of rows, its git id, and the released git id if known."""
-
-    path: Path
-    rows: int
-    blob: str
-    released: str
-
-    @property
-    def as_released(self) -> bool:
-        """Whether it equals the released file, byte for byte."""
-        return self.blob == self.released
-
-
 class Copy(NamedTuple):
     """A copy of a release, a folder or archive: its origin, and its commit if it was downloaded."""
 

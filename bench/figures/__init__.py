@@ -1,7 +1,7 @@
 """The look of pictures, and the forest plot.
 
 `theme` sets seaborn's look with fonts that can show Chinese, and `colours` gives a model the same
-colour in all pictures. The pictures of the papers are in `bench.benchmarks.NAME.figures`.
+colour in all pictures.
 """
 
 from bench.figures.forest import GIVEN, forest, interval_ends

@@ -6,21 +6,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
-import pandas as pd
 import seaborn as sns
 from matplotlib import font_manager
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from bench.core.numbers import decimals
 from bench.data import dataset
-from bench.metrics.primary import LOW_VALIDITY
 
 # The font of matplotlib, with the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"
@@ -52,13 +46,7 @@ DARKER = 0.55
 MARKS = "osD^vP"
 # The models of a study, in JSON, for its notebooks.
 ENVIRONMENT = "BENCH_MODELS"
-# Red is the more biased side, because the colour-blind can distinguish it from blue.
-BIAS_PALETTE = "RdBu_r"
-# The same if low values are the biased ones.
-BIAS_IS_LOW_PALETTE = "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
-# If the middle of a scale is its lowest or highest score, the scale goes on by this much.
-BEYOND = 1e-6
 
 
 def fonts() -> list[str]:
@@ -179,89 +167,3 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
 def markers(models: Sequence[str]) -> dict[str, str]:
     """Return a mark per model; thirty models differ in colour or mark."""
     return {model: MARKS[(k + k // COLOURS) % len(MARKS)] for model, k in _places(models).items()}
-
-
-def white_at(centre: float, limits: tuple[float, float]) -> mpl.colors.TwoSlopeNorm:
-    """Return a scale of colours that is white at `centre`, be it the lowest or highest score."""
-    low, high = limits
-    return mpl.colors.TwoSlopeNorm(centre, min(low, centre - BEYOND), max(high, centre + BEYOND))
-
-
-def heatmap(
-    ax: Axes,
-    values: pd.DataFrame,
-    texts: np.ndarray,
-    centre: float,
-    limits: tuple[float, float],
-    *,
-    palette: str = BIAS_PALETTE,
-    size: str = "small",
-    colour_bar: bool = False,
-    asked: np.ndarray | bool = True,
-) -> None:
-    """Draw a heatmap that is white at `centre`.
-
-    A cell without a value is hatched if it is `asked`, else blank.
-    """
-    norm = white_at(centre, limits)
-    sns.heatmap(
-        values.astype(float),
-        ax=ax,
-        annot=texts,
-        fmt="",
-        annot_kws={"size": size},
-        cmap=palette,
-        norm=norm,
-        vmin=norm.vmin,
-        vmax=norm.vmax,
-        linewidths=1,
-        linecolor="white",
-        cbar=colour_bar,
-        cbar_kws={"shrink": 0.8},
-        xticklabels=True,
-        yticklabels=True,
-    )
-    for y, x in np.argwhere(values.isna().to_numpy() & asked):
-        ax.add_patch(Rectangle((x, y), 1, 1, fill=False, hatch="///", edgecolor=FAINT, lw=0))
-    ax.set(xlabel="", ylabel="")
-
-
-def heatmap_figure(
-    values: pd.DataFrame,
-    texts: np.ndarray,
-    centre: float,
-    limits: tuple[float, float],
-    palette: str,
-    *,
-    names: Sequence[str],
-    title: str,
-    height: float,
-) -> Figure:
-    """Draw a single heatmap with a title and a colour bar."""
-    style()
-    width = max(0.75 * WIDTH, 2.6 + 0.9 * len(values.columns))
-    fig = Figure(figsize=(width, height), layout="constrained")
-    ax = fig.subplots()
-    heatmap(ax, values, texts, centre, limits, palette=palette, colour_bar=True)
-    ax.set_yticklabels(names, rotation=0)
-    ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
-    set_title(fig, title)
-    return fig
-
-
-def cell_texts(
-    values: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
-) -> np.ndarray:
-    """Write the cells of a heatmap, with a star if fewer than 90 % of the answers could be read.
-
-    Args:
-        rows: the values in rows, with columns `index`, `columns` and `valid_rate`.
-    """
-    rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
-    rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
-    low = (rates.reindex_like(values) < LOW_VALIDITY).to_numpy() & values.notna().to_numpy()
-    texts = (
-        values.astype(float).map(partial(decimals, digits=digits)).to_numpy(dtype=object, copy=True)
-    )
-    texts[low] += "*"
-    return texts

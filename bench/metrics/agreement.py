@@ -1,4 +1,4 @@
-"""Agreement of raters beyond chance, and how often a judge and people name the same winner.
+"""Agreement of raters beyond chance.
 
 Krippendorff's alpha is 1 - (observed disagreement) / (expected disagreement), each the mean squared
 difference of pairs of ratings: of pairs within items, and of all pairs. The difference is 0 or 1
@@ -18,14 +18,13 @@ import pandas as pd
 from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import estimate_of_items
 from bench.metrics.frames import Frame, Table, as_list, as_numbers, is_empty
-from bench.metrics.statistics import INTERVAL, share
-from bench.metrics.table import ALL, join_notes
+from bench.metrics.statistics import INTERVAL
+from bench.metrics.table import join_notes
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10]
 # (its prompt of bias scoring).
 LEVELS = (0, 1, 3, 5, 8)
 HIGHEST = 10
-TIES = ("exclude", "half", "third")
 # An interval of kappa needs this many clusters: with fewer, Student's t asks for percentiles beyond
 # the resamples.
 MIN_CLUSTERS = 5
@@ -304,17 +303,6 @@ def severity_level(scores: npt.ArrayLike) -> np.ndarray:
     return np.searchsorted(LEVELS, values, side="right") - 1
 
 
-def read_human(path: str | Path) -> pd.DataFrame:
-    """Read people's points for models' analyses from a CSV: `item_id`, `model`, `human` (0 to 100).
-
-    Several people, or repeats, give several rows.
-    """
-    table = Table(path)
-    table.check_filled("item_id", "model", "human")
-    points = table.numbers("human", 0, 100)
-    return table.rows[["item_id", "model"]].assign(human=points)
-
-
 def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
     """Read your own annotations: `category`, `item_id`, `rater`, `rating`.
 
@@ -344,77 +332,3 @@ def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
     before_colon = rows.item_id.str.partition(":")[0]
     rows["category"] = rows.category.mask(rows.category == "", before_colon)
     return rows
-
-
-def winner_consistency(
-    judgements: pd.DataFrame, ties: str = "exclude", *, by_pair: bool = False
-) -> pd.DataFrame:
-    """Compute how often judge and people name the same winner (McBE, judge validation).
-
-    Args:
-        judgements: rows with item_id, model, judge and human, the scores of a model's analysis of
-            an item on any two scales. We average several rows of a model and item (repeats, several
-            people), and skip empty scores. A pair of models is compared on the items for which both
-            have both scores.
-        ties: the value of a comparison without a winner; the paper does not give one. `exclude`:
-            it is skipped. `half`: 1/2 if one side has a tie, 1 if both have. `third`: 1 if both
-            have a tie, 0 if one has.
-
-    Returns:
-        One row, or with `by_pair` one per pair of models, `model_a` and `model_b`: the `rate` with
-        its interval by bootstrap over items, `ci_low` and `ci_high`; comparisons that count, `n`;
-        the share without a winner on one side or both, `ties`; `items` compared; the mean of
-        model_a less the mean of model_b, `judge_mean_difference` and `human_mean_difference`; and
-        whether these name the same winner, or both none, `same_winner`.
-
-    Raises:
-        BadInput: an unknown rule for ties, scores that are no finite numbers, or no pair of models.
-
-    Examples:
-        >>> scores = pd.DataFrame({
-        ...     "item_id": [1, 1, 2, 2],
-        ...     "model": ["a", "b"] * 2,
-        ...     "judge": [90, 70, 80, 60],
-        ...     "human": [80, 60, 50, 70],
-        ... })
-        >>> winner_consistency(scores)[["rate", "n", "items", "same_winner"]]
-           rate  n  items  same_winner
-        0   0.5  2      2        False
-    """
-    if ties not in TIES:
-        raise BadInput(expected(ties, TIES, "way to count ties"))
-    table = Table(judgements, "judgements")
-    marks = pd.DataFrame({side: table.numbers(side) for side in ("judge", "human")})
-    means = marks.groupby([table.rows.item_id, table.rows.model]).mean().dropna().reset_index()
-    pairs = means.merge(means, on="item_id", suffixes=("_a", "_b"))
-    pairs = pairs[pairs.model_a < pairs.model_b].assign(all_pairs=ALL)
-    if pairs.empty:
-        names = ", ".join(map(str, sorted(means.model.unique()))) or "none"
-        raise BadInput(
-            f"no item has scores of two models by judge and people; models with scores: {names}"
-        )
-    pairs["judge"], pairs["human"] = pairs.judge_a - pairs.judge_b, pairs.human_a - pairs.human_b
-    judge, human = _winner(pairs.judge), _winner(pairs.human)
-    alike, tied = judge == human, (judge == 0) | (human == 0)
-    agreed = alike.astype(float).mask(tied & ~alike, 0.5 if ties == "half" else 0.0)
-    is_counted = ~tied | (ties != "exclude")
-    pairs["tied"], pairs["counted"] = tied, is_counted.astype(float)
-    pairs["agreed"] = agreed.where(is_counted, 0.0)
-    keys = ["model_a", "model_b"] if by_pair else ["all_pairs"]
-    pairs = pairs.sort_values(keys, kind="stable")
-    rates = share(pairs, "agreed", "counted", keys, cluster="item_id", stratum=None, limits=(0, 1))
-    parts = pairs.groupby(keys)
-    differences = parts[["judge", "human"]].mean().reset_index(drop=True)
-    results = rates.rename(columns={"estimate": "rate"}).assign(
-        ties=parts.tied.mean().to_numpy(),
-        items=parts.size().to_numpy(),
-        judge_mean_difference=differences.judge,
-        human_mean_difference=differences.human,
-        same_winner=_winner(differences.judge) == _winner(differences.human),
-    )
-    return results.drop(columns=["note"] if by_pair else ["note", "all_pairs"])
-
-
-def _winner(difference: pd.Series) -> pd.Series:
-    """Return 1 if the first model wins, -1 if the second one wins, and 0 at a tie."""
-    return np.sign(difference.mask(difference.abs() < _ROUNDING, 0.0))

@@ -26,12 +26,15 @@ from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study, study_runs
 from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
 from bench.report.site import Page
-from bench.report.study import Study
+from bench.report.study import INDEX, Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import summed
 from bench.run.results import Run, run_folders
+from bench.scorers import split_kind
 from bench.scorers.endpoint import keys
 
+# The kinds of models that are references for real ones.
+REFERENCES = ("tiny", "simulated")
 # Notebooks read records, so only notebooks that ask a model need these options.
 RESOURCE_OPTIONS = ("device", "batch_tokens", "scheduler", "resources", "limits")
 
@@ -103,14 +106,20 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
             pages = _make_pages(plan, folder, pages_to_make, done)
-            index = site.write(plan, folder, cells, pages, runs)
+            index = index_job(plan, cells, [*pages, *site.answers_pages(plan, runs)])
+            if _is_older(folder, index, pages_to_make):
+                _notebook(folder, index).unlink(missing_ok=True)
+            pages += _make_pages(plan, folder, [index], done)
+            site.write(plan, folder, pages, runs)
+            for run in runs.values():
+                run.write_scores()
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [
             f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
         ]
         if not failed:
             fingerprint.remember(plan, folder)
-    return Made(index, failed)
+    return Made(folder / f"{INDEX}.html", failed)
 
 
 def _say_requests(plan: Study, folder: Path, left: Sequence[Cell]) -> None:
@@ -154,6 +163,48 @@ def page_jobs(plan: Study) -> list[Job]:
         job.parameters["tables"] = f"../tables/{job.name}"
         check_parameters(job.source, job.parameters)
     return jobs
+
+
+def index_job(plan: Study, cells: Sequence[Cell], pages: Sequence[Page]) -> Job:
+    """Return the index, with the runs and pages of a report as parameters of its notebook."""
+    names = [model.label for model in plan.models]
+    asked = []
+    # Variants that only analyses show come last.
+    for cell in sorted(cells, key=lambda cell: not cell.variant.page):
+        model = cell.model
+        row = {
+            "model": model.model if names.count(model.label) > 1 else model.label,
+            "variant": cell.variant.title,
+            "folder": f"../{run_folder(Path(), cell).as_posix()}",
+            "why": "" if cell.state == DONE else f"{cell.state}: {cell.why}",
+        }
+        asked.append(row)
+    real = [cell for cell in cells if split_kind(cell.model.model)[0] not in REFERENCES]
+    listed = []
+    for page in pages:
+        sentence = page.findings[0] if page.findings else ""
+        # Without a real model, a page is about the references.
+        own = [cell for cell in real if cell.variant.key == page.name] or real
+        if sentence and own and not any(cell.state == DONE for cell in own):
+            sentence = "No real model has a score."
+        row = {
+            "file": "" if page.is_left_out else f"../{page.file}",
+            "title": page.shown_as if page.is_left_out else page.entry,
+            "sentence": sentence,
+            "why": page.trouble.why if page.trouble else "",
+        }
+        listed.append(row)
+    parameters = {"title": plan.title, "question": plan.question, "asked": asked, "pages": listed}
+    parameters["tables"] = f"../tables/{INDEX}"
+    return Job(INDEX, "Index", plan.index, parameters, None, study.is_own(plan.index))
+
+
+def _is_older(folder: Path, index: Job, jobs: Sequence[Job]) -> bool:
+    """Return whether a page was made after the index, which lists its files."""
+    made = _notebook(folder, index)
+    others = [_notebook(folder, job) for job in jobs]
+    latest = max((file.stat().st_mtime_ns for file in others if file.is_file()), default=0)
+    return made.is_file() and made.stat().st_mtime_ns < latest
 
 
 def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:

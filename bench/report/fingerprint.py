@@ -81,7 +81,7 @@ def of_report(plan: Study, report: Path) -> str:
     pages = [variant.benchmark for variant in plan.variants if variant.page]
     sources = [benchmarks.get(name).metadata.page for name in pages]
     analyses = plan.analyses.values()
-    sources += [analysis.source for analysis in analyses]
+    sources += [plan.index, *(analysis.source for analysis in analyses)]
     given = [analysis.parameters for analysis in analyses]
     contents = [_content(text) for text in _texts(given)]
     made = sorted(path.name for path in (*report.glob("*.html"), *report.glob("tables/*/")))

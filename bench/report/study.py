@@ -106,7 +106,7 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
-        first: the command that makes the model's folder, for example `bench train nli ...`.
+        first: the command that makes the model's folder, for example `bench train ...`.
         folder: name of the folder of its runs, different for each model.
     """
 
@@ -257,6 +257,11 @@ def _named(parts: list[Any]) -> list[Any]:
     return parts
 
 
+def _notebook(path: Any, info: ValidationInfo) -> Path:
+    """Return the path of the notebook of an index; it begins at the study file."""
+    return Path(_absolute((info.context or {})["folder"], path))
+
+
 # One, or a list.
 Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
 Named = AfterValidator(_named)
@@ -275,6 +280,7 @@ class Study(Options):
     )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
+    index: Annotated[Path, BeforeValidator(_notebook)] = NOTEBOOKS / f"{INDEX}.ipynb"
     _path: Path = PrivateAttr(DEMO)
 
     @property

@@ -21,7 +21,6 @@ from pydantic import (
     ValidationError,
 )
 
-from bench.core.cells import unguarded
 from bench.core.errors import BadInput, explained, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table
 from bench.scorers.base import VERBS, Answer, Model
@@ -147,9 +146,6 @@ class Replay(_Recorded):
                 raise BadInput(f"{place}: field `{missing[0]}` is missing; {wanted}")
             row = _Reply.read(place, fields)
             names: Key = (row.task, row.item_id, row.request)
-            if is_table and "reply" in fields:
-                # Only the sheets of `bench mark` guard cells by an apostrophe.
-                names = tuple(map(unguarded, names))
             key = (row.prompt,) if by_prompt else (*names, row.repeat)
             self._add(place, key, Answer(str(row.response)))
 

@@ -25,10 +25,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
+from bench import __version__
+from bench.benchmarks import get
+from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.numbers import decimals
-from bench.core.text import PLAIN, as_html, column, shortened
+from bench.core.text import PLAIN, as_html, column, sentences, shortened
 from bench.figures.style import DPI
+from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
 from bench.metrics.primary import too_few_tasks, warnings
 from bench.metrics.table import ALL
@@ -37,7 +41,7 @@ from bench.run import Run
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["cautions", "findings", "notes", "publish"]
+__all__ = ["bibtex", "cautions", "findings", "glance", "notes", "publish"]
 
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
@@ -48,6 +52,14 @@ SCORES += ["detectable", "score_released"]
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
+# This workbench in BibTeX.
+OWN_ENTRY = f"""\
+@software{{bias_workbench,
+  author = {{{{bias-workbench authors}}}},
+  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
+  version = {{{__version__}}}
+}}
+"""
 
 
 def __dir__() -> list[str]:
@@ -238,6 +250,61 @@ def cautions(runs: Sequence[Run]) -> None:
         <IPython.core.display.HTML object>
     """
     notes(warnings([run.metadata for run in runs]))
+
+
+def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
+    """Write a table with the first score of each model and variant as HTML, with bars.
+
+    A longer bar is worse; the stroke in it is the baseline.
+
+    Args:
+        scores: rows of `bench.explain` over all categories, of primary measures, with a column
+            `variant`.
+        asked: a row per `model` and `variant`, with the reason `why` there are no scores.
+    """
+    cells = {(row["model"], row["variant"]): row for row in asked.to_dict("records")}
+    headings: dict[str, tuple[str, str]] = {}
+    notes = []
+    for row in scores.to_dict("records"):
+        if headings.setdefault(row["variant"], (row["title"], row["worse"]))[0] != row["title"]:
+            continue
+        lines = get(row["benchmark"]).metrics.primary_metrics
+        line = next(
+            line
+            for line in lines
+            if line.task == row["task"] and row["metric"] in (line.metric, line.common)
+        )
+        note = sentences([primary.unread(line, row), row["note"]])
+        if note:
+            notes.append(f"{row['model']}, {row['variant']}: {note}")
+        cells[row["model"], row["variant"]] |= {
+            "text": primary.number(line, row),
+            "reach": primary.interval(line, row),
+            "share": line.badness(row["score"]),
+            "baseline": line.badness(row["baseline"]),
+            "note": note,
+            "doubt": row["doubt"],
+        }
+    variants, models = dict.fromkeys(asked.variant), dict.fromkeys(asked.model)
+    return _html("glance", headings, list(variants), list(models), cells, notes)
+
+
+def bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers, and the workbench, as BibTeX."""
+    entries = []
+    for paper in papers:
+        family = paper.authors[0].split()[-1].lower()
+        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
+        # Braces keep the capitals of a title.
+        entries.append(
+            f"@inproceedings{{{family}{paper.year}{word},\n"
+            f"  author = {{{' and '.join(paper.authors)}}},\n"
+            f"  title = {{{{{paper.title}}}}},\n"
+            f"  booktitle = {{{paper.venue}}},\n"
+            f"  year = {{{paper.year}}},\n"
+            f"  url = {{{paper.url}}}\n}}\n"
+        )
+    return "\n".join([*entries, OWN_ENTRY])
 
 
 def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:

@@ -5,12 +5,13 @@
     python tests/benchmarks/number_net.py compare BEFORE AFTER
 
 The answers are those of simulated respondents, which are drawn from the request alone. Only the
-`bench` command and `bench.items` are used, so that the package may be changed in every other way.
+`bench` command, `bench.items` and `nli_sets` are used, so that the package may be changed in every
+other way.
 `write` keeps:
 
 - scores.json: the rows of `bench score --format json` of each run under each preset;
-- files.json: the SHA-256 of CBBQ's questions in the form of the release, and of every file of
-  `bench build`;
+- files.json: the SHA-256 of CBBQ's questions in the form of the release, and of NLI-CoAL's sets
+  that notebooks/curation/nli_sets.py builds from the words and frames of the release;
 - report/tables: the tables of every notebook that asks no model, of one report on all benchmarks.
 
 The package's samples are asked, and the released data in BENCH_SHARED where that is set.
@@ -35,6 +36,15 @@ STUDY = Path(__file__).with_name("numbers.yml")
 
 # The columns of questions that the release does not have.
 OURS = ["name1", "name2", "swapped", "template", "target_name"]
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks/curation"
+# Build the sets of the release again.
+SETS = """
+import sys
+sys.path.append(sys.argv[1])
+import nli_sets
+packs = [nli_sets.released_pack(sys.argv[2], language) for language in ("en", "ja", "zh")]
+nli_sets.write_sets(packs, sys.argv[3], compat=True)
+"""
 # Write the items of a run as JSON.
 ITEMS = "import bench, sys; bench.items(sys.argv[1]).to_json(sys.argv[2], orient='records')"
 
@@ -94,12 +104,11 @@ def files(folder):
         bench("run", "cbbq", "--model", "simulated:", *options, "--out", run)
         write_questions(*items_of(run), folder / "built/cbbq_released", as_released=False)
     if released := shared("nli_coal"):
-        options = ["--from", released, "--compat", "--out", folder / "built/nli_coal"]
-        bench("build", "nli-coal", *options)
+        python("-c", SETS, NOTEBOOKS, released, folder / "built/nli_coal")
     return {
         str(path.relative_to(folder / "built")): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted((folder / "built").rglob("*"))
-        if path.is_file()
+        if path.suffix in (".csv", ".json")
     }
 
 

@@ -1,15 +1,11 @@
 """What tests of notebooks/curation share: its modules, projects, and people who fill in sheets."""
 
-import sys
 from functools import partial
-from pathlib import Path
 
-import pandas as pd
-import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "notebooks/curation"))
 import cbbq_templates
 import mcbe_items
+import pandas as pd
+import pytest
 import rounds
 
 MODULES = {"mcbe": mcbe_items, "cbbq": cbbq_templates}

@@ -1,17 +1,11 @@
-"""The benchmarks' pictures draw without warnings, and show the numbers of the table they got."""
-
-import math
+"""Forest plots and the index's pictures draw without warnings, with the numbers of their table."""
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 
 import bench
 from bench import figures, run
-from bench.benchmarks.cbbq import figures as cbbq
-from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
-from bench.benchmarks.mcbe import figures as mcbe
-from bench.benchmarks.nli_coal import figures as nli_coal
+from bench.benchmarks.cbbq.scores import PRIMARY_METRICS
 from bench.figures import style
 from bench.figures.forest import scores_beside, scores_by_bias
 from bench.metrics.primary import primary_rows
@@ -30,14 +24,13 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def scores(tmp_path_factory):
-    """Score tables by benchmark; CBBQ's by name and topic, and NLI-CoAL's shares by gender."""
+    """Score tables by benchmark, and NLI-CoAL's shares by gender."""
     folder = tmp_path_factory.mktemp("runs")
     runs = {name: run.evaluate_all(name, MODELS, folder, **own) for name, own in OPTIONS.items()}
     tables = {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
-    first, *_ = runs["cbbq"]
     outcomes = bench.outcomes(*runs["nli_coal"])
     shares = bench.share(outcomes, "biased", "parsed", by=["model", "set", "gender"])
-    return {**tables, "names": by_name_and_topic(first.records, first.items), "shares": shares}
+    return {**tables, "shares": shares}
 
 
 def score(scores, task, metric="score", category="all"):
@@ -64,11 +57,6 @@ def forest(scores, **look):
 
 
 PICTURES = [
-    lambda scores: cbbq.category_heatmaps(scores["cbbq"]),
-    lambda scores: cbbq.names_by_topic(scores["names"], "gender"),
-    lambda scores: mcbe.tasks_by_model(scores["mcbe"]),
-    lambda scores: mcbe.categories_by_model(bench.measure(scores["mcbe"])),
-    lambda scores: nli_coal.labels_by_set(scores["nli_coal"]),
     lambda scores: forest(overall(scores["cbbq"]), col="title", percent=True),
     lambda scores: forest(bench.measure(scores["cbbq"]), y="category", hue="model"),
     lambda scores: forest(overall(scores["mcbe"]), col="title", limits=(0, 100)),
@@ -88,31 +76,6 @@ def test_a_picture_draws_without_warnings(picture, has_chinese, scores, monkeypa
     drawn(picture(scores))
 
 
-def hatched(ax):
-    return sum(bool(patch.get_hatch()) for patch in ax.patches)
-
-
-def test_heatmaps_print_the_scores_and_leave_gaps_open(scores):
-    left, right = drawn(cbbq.category_heatmaps(scores["cbbq"])).axes
-    first = "age" if "age" in ticks(left.get_yticklabels())[0] else "gender"
-    for ax, task, metric in ((left, "ambiguous", "s_amb"), (right, "disambiguous", "s_disamb")):
-        wanted = f"{100 * score(scores['cbbq'], task, metric, first):.0f}"
-        assert told(ax)[0] == wanted, "the first model's, in the first row"
-        assert hatched(ax) == 2, "who refuses has no number, and not a 0"
-    ax = drawn(mcbe.tasks_by_model(scores["mcbe"])).axes[0]
-    assert f"{score(scores['mcbe'], 'bs'):.0f}" in told(ax)
-
-
-def test_labels_are_the_paper_s_table(scores):
-    english = drawn(nli_coal.labels_by_set(scores["nli_coal"])).axes[0]
-    numbers = [float(text) for text in told(english) if text not in ("PS", "AS", "NS")]
-    sets = [(task, label) for task in ("ps", "as", "ns") for label in nli_coal.LABELS]
-    places = [*sets, ("all", "fn"), ("all", "coal")]
-    wanted = [score(scores["nli_coal"], *place, "en") for place in places]
-    assert numbers[:11] == pytest.approx(wanted, abs=0.00051)
-    assert hatched(english) == 11
-
-
 def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(scores):
     rows = overall(scores["cbbq"])
     axes = drawn(forest(rows, col="title", percent=True)).axes
@@ -124,22 +87,6 @@ def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(sc
     assert "undefined" in told(axes[0])
     # The worse side is on the right, also of accuracy.
     assert [ax.get_xlim()[0] > ax.get_xlim()[1] for ax in axes] == [False, False, True]
-
-
-def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers():
-    columns = ["name", "topic", "s_amb", "s_disamb", "n_amb", "n_disamb"]
-    rows = [
-        ("甲", "职场", 0.25, 0.5, 8, 6),
-        ("乙", "职场", 1.0, 1.0, 4, 4),
-        ("乙", "家庭", 0.5, math.nan, 4, 0),
-    ]
-    table = pd.DataFrame(rows, columns=columns).assign(category="gender")
-    table["s_total"] = 0.4 * table.s_amb + 0.6 * table.s_disamb
-    ax = drawn(cbbq.names_by_topic(table, "gender")).axes[0]
-    assert ticks(ax.get_yticklabels()) == ["甲", "乙"]
-    assert [text for text in told(ax) if text] == ["40\n14", "100\n8"]
-    # 乙 in 家庭 was asked and has no S_total; 甲 in 家庭 has no template, and stays blank.
-    assert hatched(ax) == 1
 
 
 def test_points_are_at_the_bias_that_was_put_in(scores):

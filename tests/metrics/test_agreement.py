@@ -1,4 +1,4 @@
-"""Agreement: winners and coefficients by hand and by libraries; notes and refusals."""
+"""Agreement: coefficients by hand and by libraries; notes and refusals."""
 
 import math
 from pathlib import Path
@@ -14,62 +14,14 @@ from statsmodels.stats import inter_rater
 import bench
 from bench.metrics import agreement
 from bench.metrics.agreement import severity_level
-from bench.metrics.agreement import winner_consistency as consistency
 from tests.helpers.cases import cases
 
 HERE = Path(__file__).parent
 NAN = math.nan
-# Of the pairs A B, A C and B C of each item, judge and people name the same winner (+), another one
-# (-), or one side (1) or both (2) name none: + + -, then 1 1 +, then 2 - -, then + + +.
-BY_HAND = pd.DataFrame(
-    {
-        "item_id": np.repeat(["i1", "i2", "i3", "i4"], 3),
-        "model": [*"ABC"] * 4,
-        "judge": [9, 5, 1, 5, 5, 2, 4, 4, 8, 1, 2, 3],
-        "human": [80, 60, 70, 50, 60, 50, 30, 30, 20, 10, 20, 30],
-    }
-)
 
 
-@pytest.mark.parametrize(
-    ("ties", "agreed", "n"), [("exclude", 6, 9), ("half", 8, 12), ("third", 7, 12)]
-)
-def test_ties_by_hand(ties, agreed, n):
-    (row,) = consistency(BY_HAND, ties).itertuples()
-    assert (row.rate, row.n, row.ties) == (pytest.approx(agreed / n), n, 3 / 12)
-    assert 0 <= row.ci_low <= row.rate <= row.ci_high <= 1
-
-
-def test_pairs_and_their_means_by_hand():
-    pairs = consistency(BY_HAND, by_pair=True)
-    assert pairs.drop(columns=["ci_low", "ci_high"]).to_numpy().tolist() == [
-        # Means over items: judge 4.75, 4, 3.5; people 42.5, 42.5, 42.5.
-        ["A", "B", 1, 2, 0.5, 4, 0.75, 0, False],
-        ["A", "C", 2 / 3, 3, 0.25, 4, 1.25, 0, False],
-        ["B", "C", 0.5, 4, 0, 4, 0.5, 0, False],
-    ]
-    same = BY_HAND.assign(human=BY_HAND.judge * 10)
-    assert consistency(same, by_pair=True).same_winner.all()
-
-
-def test_repeats_are_averaged_missing_scores_left_out_and_one_item_has_no_interval():
-    # The judge's means are 0.2 and 0.2 but for the last digit; people's are 6 and 5.
-    rows = [("A", 0.1, 5.0), ("A", 0.2, NAN), ("A", 0.3, 7.0), ("B", 0.2, 5.0)]
-    repeats = pd.DataFrame(rows, columns=["model", "judge", "human"]).assign(item_id="i")
-    assert consistency(repeats, "half").rate[0] == 0.5
-    assert consistency(repeats)[["n", "ties"]].to_numpy().tolist() == [[0, 1]]
-    gap = BY_HAND.assign(judge=BY_HAND.judge.where(BY_HAND.index != 2))
-    assert list(consistency(gap, "third", by_pair=True)["items"]) == [4, 3, 3]
-    single = consistency(BY_HAND[:3])[["rate", "ci_low"]].to_numpy()[0]
-    assert single == pytest.approx([2 / 3, NAN], nan_ok=True)
-
-
-def test_people_s_scores_and_annotations_are_read(tmp_path, refusal):
+def test_annotations_are_read(tmp_path, refusal):
     path = tmp_path / "people.csv"
-    path.write_text("item_id,model,human,who\ng:1, a ,69.5,x\ng:1,b,0,x\n", "utf-8-sig")
-    table = agreement.read_human(path)
-    assert list(table) == ["item_id", "model", "human"]
-    assert table.to_numpy().tolist() == [["g:1", "a", 69.5], ["g:1", "b", 0]]
     path.write_text("item_id,rater,rating,category\ng:1,x,4,\ng:2, y ,9.5,own\n", "utf-8")
     rows = agreement.read_annotations(path, levels=True).to_numpy().tolist()
     assert rows == [["g", "g:1", "x", "level 3"], ["own", "g:2", "y", "level 5"]]
@@ -153,9 +105,6 @@ GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (consistency, (BY_HAND, "skip"), "'skip' is unknown; allowed: exclude, half, third"),
-        (consistency, (BY_HAND.assign(human=NAN),), "models with scores: none"),
-        (consistency, (BY_HAND.assign(judge=math.inf),), "inf is not a number"),
         (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
         (severity_level, ([1, NAN],), "a bias score of nan has no level"),
         (bench.agreement, (GOOD[:0],), "ratings: has no rows"),

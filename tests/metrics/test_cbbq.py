@@ -93,26 +93,6 @@ def test_the_baseline_of_a_letter_leaves_out_a_category_that_could_not_be_read(t
     assert math.isnan(cell(table, "s_amb", category="race").baseline)
 
 
-def test_scores_by_name_and_topic(tmp_path):
-    # 甲 and 乙 with 丙, two orders: 1 to 4, the other topic 5 to 8, non_neg 9 to 12.
-    templates(tmp_path, {}, {"subcategory": "住房"}, condition=A)
-    templates(tmp_path, {}, condition=D)  # neg 1 to 4, non_neg 5 to 8
-    items = data.frame(data.load(data.find("cbbq", tmp_path)))
-    amb = {1: "A", 2: "C", 3: "B", 4: "A", 5: "A", 6: "A", 7: "嗯", 9: "B"}
-    rows = records(answers(amb, {1: "A", 2: "B", 5: "A", 6: "C", 3: "C"}))
-    table = cbbq.by_name_and_topic(rows, items).set_index(["name", "topic"])
-    columns = ["s_amb", "s_disamb", "s_total", "n_amb", "n_disamb"]
-    wanted = {
-        ("甲", "出行"): [2 / 3, 1 / 3, 0.4 * 2 / 3 + 0.6 / 3, 3, 3],  # 1, 2, 9; 1, 2, 5, 6
-        ("甲", "住房"): [1, NAN, NAN, 2, 0],
-        ("乙", "出行"): [1 / 2, NAN, NAN, 2, 0],  # asked and undecided where facts are given
-        ("乙", "住房"): [NAN, NAN, NAN, 1, 0],  # asked and not read
-    }
-    assert set(table.index) == set(wanted)
-    for place, values in wanted.items():
-        assert table.loc[place, columns].tolist() == pytest.approx(values, nan_ok=True)
-
-
 def evaluate(folder, model, categories, **options):
     return run.evaluate("cbbq", model, categories=categories, out=folder, **options)
 

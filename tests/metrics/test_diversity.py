@@ -1,5 +1,6 @@
-"""Diversity: ROUGE-L by a slow table and by hand, intervals by leaving out, duplicates."""
+"""ROUGE-L by a slow table, and the functions in cells of `data_quality` by hand."""
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.core.places import NOTEBOOKS
 from bench.metrics import diversity
 
 
@@ -39,20 +41,31 @@ def test_rouge_l_is_that_of_the_slow_table(each):
     assert values == pytest.approx(np.array([[slow(a, b) for b in each] for a in each]), abs=1e-6)
 
 
-def test_means_within_and_across_categories_of_a_language():
-    table = diversity.diversity(SCENES).table.set_index("category")
+@pytest.fixture(scope="module")
+def cells():
+    """The functions that cells of the notebook define."""
+    book = json.loads((NOTEBOOKS / "data_quality.ipynb").read_text("utf-8"))
+    names = {"np": np, "pd": pd, "rouge_l": diversity.rouge_l}
+    for cell in book["cells"]:
+        source = "".join(cell["source"])
+        if source.startswith(("def pairs_of", "def jackknife", "def nearest")):
+            exec(source, names)
+    return names
+
+
+def test_pairs_are_of_distinct_texts_in_a_language_within_or_across_categories(cells):
+    pairs = cells["pairs_of"](SCENES).groupby("category").rouge_l
     # Within age 3 / 4, 0, 0; within race 0; across 甲乙: 1 / 2 twice, 己庚: 1 / 2 once, of six.
-    assert table["mean"].to_dict() == pytest.approx(
-        {"all": 0.75 / 4, "across": 1.5 / 6, "age": 0.25, "race": 0}
-    )
-    assert list(table.pairs) == [4, 6, 3, 1]
-    assert table.below_half["age"] == pytest.approx(2 / 3)
-    assert np.isnan(table.ci_low["race"])  # two texts leave nothing when one is left out
+    assert pairs.mean().to_dict() == pytest.approx({"across": 1.5 / 6, "age": 0.25, "race": 0})
+    assert pairs.size().to_dict() == {"across": 6, "age": 3, "race": 1}
     mixed = pd.concat([SCENES, SCENES.assign(language="ja", category="ja")], ignore_index=True)
-    assert diversity.diversity(mixed).table.set_index("category").pairs["across"] == 6
+    assert (cells["pairs_of"](mixed).category == "across").sum() == 6
+    # The same text counts once in a category, and twice in two.
+    again = cells["pairs_of"](texts(age="甲乙 甲乙", race="甲乙 丙丁"))
+    assert sorted(again.rouge_l) == [0, 0, 1]
 
 
-def test_the_interval_is_that_of_leaving_out_texts_one_by_one():
+def test_the_interval_is_that_of_leaving_out_texts_one_by_one(cells):
     rng = np.random.default_rng(3)
     each = ["".join(rng.choice(list("甲乙丙丁戊己"), 12)) for _ in range(9)]
     values = np.array([[slow(a, b) for b in each] for a in each])
@@ -62,34 +75,19 @@ def test_the_interval_is_that_of_leaving_out_texts_one_by_one():
 
     without = np.array([mean([k for k in range(9) if k != gone]) for gone in range(9)])
     arm = 1.96 * np.sqrt(8 / 9 * ((without - without.mean()) ** 2).sum())
-    table = diversity.diversity(texts(age=" ".join(each))).table
+    found = cells["jackknife"](cells["pairs_of"](texts(age=" ".join(each))))
     middle = mean(range(9))
-    found = table[["mean", "ci_low", "ci_high"]].to_numpy()[0]
-    assert found == pytest.approx([middle, middle - arm, middle + arm])
+    wanted = {"compared": 9, "pairs": 36, "estimate": middle}
+    assert found == pytest.approx(wanted | {"ci_low": middle - arm, "ci_high": middle + arm})
+    two = cells["jackknife"](cells["pairs_of"](texts(age="甲乙 甲丙")))
+    assert two["estimate"] == 0.5
+    assert np.isnan(two["ci_low"]), "two texts leave nothing when one is left out"
 
 
-def test_near_and_exact_duplicates():
-    near = diversity.diversity(
-        texts(age="甲乙丙丁戊己庚辛壬癸", race="甲乙丙丁戊己庚辛壬子 子丑寅卯")
-    ).near
-    assert near[["item_a", "item_b"]].to_numpy().tolist() == [["age:0", "race:1"]]
-    assert list(near.rouge_l) == pytest.approx([0.9])
-    # The same text counts once in a category, and twice in two.
-    again = texts(age="甲乙 甲乙", race="甲乙 丙丁").assign(whole=[*"1233"])
-    table = diversity.diversity(again).table.set_index("category")
-    assert table.loc["age", ["texts", "distinct", "pairs"]].tolist() == [2, 1, 0]
-    assert table.note["age"] == "no pair of distinct texts"
-    assert table["mean"]["across"] == pytest.approx(0.5)  # 甲乙 with itself 1, with 丙丁 0
-    duplicates = diversity.duplicates(again)
-    assert duplicates[["rows", "items"]].to_numpy().tolist() == [[2, "race:2, race:3"]]
-
-
-def test_nearest_texts_of_another_data_set():
+def test_nearest_texts_of_another_data_set(cells):
     other = texts(age="甲乙丙丑 辛壬癸子")
-    shared, near = diversity.overlaps({"one": SCENES, "two": other})
-    row = shared[shared["first"] == "one"].iloc[0]
-    by_hand = np.mean([max(slow(a, b) for b in other.text) for a in SCENES.text])
-    assert [row["mean"], row.highest, row.texts] == pytest.approx([by_hand, 0.75, 5])
-    assert near.empty
-    assert set(diversity.overlaps({"one": SCENES, "two": other}, near=0.75)[1].rouge_l) == {0.75}
-    assert diversity.overlaps({"one": SCENES, "two": other.assign(language="ja")})[0].empty
+    near = cells["nearest"](SCENES, other)
+    by_hand = {a: max(slow(a, b) for b in other.text) for a in SCENES.text}
+    assert dict(zip(near.text_a, near.rouge_l, strict=True)) == pytest.approx(by_hand)
+    assert max(by_hand.values()) == 0.75
+    assert cells["nearest"](SCENES, other.assign(language="ja")).empty

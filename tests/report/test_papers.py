@@ -4,12 +4,11 @@ import re
 import shutil
 from pathlib import Path
 
+import nli_sets
 import pytest
 import yaml
 
 from bench.benchmarks import get
-from bench.benchmarks.nli_coal.build import build as build_sets
-from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from bench.core.errors import BadInput
 from bench.report import build, study, study_runs
 
@@ -27,7 +26,7 @@ PUBLISHED = {
     "cbbq_paper": {"model_size_trends"},
     "nli_coal_paper": {f"meta_evaluation-{name}" for name in ("English", "Japanese", "Chinese")},
 }
-# Pages that wait for sheets of people.
+# Pages that wait for marks of people.
 LEFT_OUT = {"mcbe_paper": {"judge_agreement"}}
 
 
@@ -40,7 +39,7 @@ def released(tmp_path_factory):
     manifest = folder / "mcbe/dataset.toml"
     manifest.write_text(f'wording = "ours"\n{manifest.read_text("utf-8")}', "utf-8")
     shutil.copy(get("mcbe").metadata.prompts, folder / "mcbe")
-    build_sets([read_pack(PACKS / "ja")], folder / "nli_coal")
+    nli_sets.write_sets([nli_sets.read_pack(nli_sets.PACKS / "ja")], folder / "nli_coal")
     plain = folder / "nli_coal/ja_v0.1/bias-eval-set_v0.1/untokenized"
     tokenized = shutil.copytree(plain, plain.with_name("tokenized"))
     for file in tokenized.iterdir():
@@ -62,7 +61,7 @@ def test_a_training_comes_first_and_makes_the_folder_that_the_paper_names(tmp_pa
     plan = study.load(REPORTS / "nli_coal_paper.yml")
     folders = [re.search(r"--out (\S+)", model.first)[1] for model in plan.models]
     assert [model.model for model in plan.models] == [str(REPORTS.parent / f) for f in folders]
-    with pytest.raises(BadInput, match=r"run this first: bench train nli .*; bench train nli"):
+    with pytest.raises(BadInput, match=r"run this first: bench train .*; bench train"):
         build.make(plan, tmp_path / "out")
 
 
@@ -93,6 +92,6 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     expected = {job.name for job in build.page_jobs(plan)}
     assert expected - pages == LEFT_OUT.get(name, set())
     index = made.page.read_text("utf-8")
-    assert ("let people fill it in: bench mark" in index) is (name in LEFT_OUT)
+    assert ("there is no such file with marks" in index) is (name in LEFT_OUT)
     tables = {path.parent.name for path in made.page.parent.glob("tables/*/published.*")}
     assert tables >= PUBLISHED.get(name, set())

@@ -8,8 +8,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from bench.report import build, site, study, study_runs
-from bench.report.study_runs import run_folder
+import bench
+from bench.report import build, study, study_runs
+from bench.report.site import Page
 from bench.run import Run, evaluate
 from tests.helpers.answering import said
 from tests.helpers.cases import edited
@@ -51,26 +52,23 @@ def test_the_index_answers_first_and_says_what_failed(made):
         "Report &lt;of&gt; tests",
         "has no answer for task",
         # What has no runs to be about is no failure.
-        "no page: no model was asked under two prompt settings; there is simulated:bias=1: Q",
+        "Self correction: no model was asked under two prompt settings; there is ",
         "Yufei Huang, Deyi Xiong (2024).",
     ):
         assert text in index
-    marks = ("glance", "findings", "pages", "provenance", "cite")
-    places = [index.index(f'id="{mark}"') for mark in marks]
-    assert places == sorted(places)
-    findings = re.findall(r"<li>(.*?) <a href=\"([\w.]+)\">More", index)
-    assert [link for _, link in findings] == ["meta_evaluation.html", "cbbq.html", "nli_coal.html"]
-    # Nobody is the most biased of one: the others answer nothing readable, or always the same.
-    answer, _, rest = index.partition('id="glance"')
-    assert "CBBQ: simulated:bias=1, share of stereotyped answers 100" in answer
-    assert "most biased" not in answer
-    glance, _, rest = rest.partition("</table>")
-    # Three models, and where to look further.
-    assert glance.count('<th scope="row">') == 4
-    assert '<td class="na"><span>failed: ' in glance
-    assert "simulated:refuse=1, CBBQ: Only 0\u00a0% of its answers could be read" in rest
-    links = re.findall(r'href="([^"]+/run.json)"', index)
-    assert [(folder / link).is_file() for link in links] == [True] * 5
+    headings = re.findall("<h2[^>]*>(.*?)(?:<a|</h2>)", index)
+    assert headings[:3] == ["What was found", "At a glance", "Pages"]
+    found = re.findall(r"<li>([^<]+) <a href='([\w.]+)'>", index)
+    assert [link for _, link in found] == ["cbbq.html", "nli_coal.html", "meta_evaluation.html"]
+    # The recorded answers are no reference; what its letter would give stands beside its score.
+    assert found[0][0].startswith("planted answered 50")
+    glance = index.partition("At a glance")[2].partition("</table>")[0]
+    assert glance.count("<th scope='row'>") == 3
+    assert "<td class='na'><span>failed: " in glance
+    assert "simulated:refuse=1, CBBQ: Only 0\u00a0% of its answers could be read" in index
+    links = re.findall(r"href='(tables/[^']+)'", index)
+    assert links
+    assert all((folder / link).is_file() for link in links)
 
 
 @pytest.mark.slow
@@ -99,7 +97,7 @@ def test_every_table_is_next_to_its_page_and_agrees_with_it(made):
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1280, True)])
 @pytest.mark.parametrize(
     ("name", "pictures"),
-    [("index.html", 1), ("cbbq.html", 4), ("nli_coal.html", 2), ("answers-cbbq.html", 0)],
+    [("index.html", 0), ("cbbq.html", 4), ("nli_coal.html", 2), ("answers-cbbq.html", 0)],
 )
 def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures, width, dark):
     text = page(made, name)
@@ -143,18 +141,33 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     assert first in times()
 
 
-def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(own_folder):
-    plan, folder = load("two_models.yml"), own_folder / "r"
-    first, second = study_runs.cells(plan)
-    first = study_runs.ask(plan, first, folder, study_runs.budgets(plan))
-    cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
-    runs = {first.place: Run.open(run_folder(folder, first))}
-    text = site.write(plan, folder, cells, [], runs).read_text("utf-8")
-    for link in re.findall(r'href="([^"#]+)"', text):
-        assert link.startswith("data:") or (folder / link).exists()
-    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
-    assert ["failed: no memory" in row for _, row in rows[:2]] == [False, True]
-    assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', text)) == 1
+def test_the_table_of_first_scores_says_why_a_model_has_none():
+    run = evaluate("cbbq", "simulated:bias=1", data="samples", categories=["age"], limit=2)
+    rows = bench.explain(bench.score(run)).assign(variant="CBBQ")
+    asked = pd.DataFrame(
+        [
+            {"model": "simulated:bias=1", "variant": "CBBQ", "why": ""},
+            {"model": "<b>", "variant": "CBBQ", "why": "failed: no <memory>"},
+        ]
+    )
+    text = bench.show.glance(rows[rows.primary & (rows.category == "all")], asked)
+    first, second = re.findall("<th scope='row'>(.*?)</tr>", text, re.DOTALL)
+    assert "100\u00a0%" in first
+    assert "--share: 100.0%; --baseline: 33.3%" in first
+    assert "&lt;b&gt;" in second
+    assert "failed: no &lt;memory&gt;" in second
+
+
+@pytest.mark.parametrize(("failed", "says"), [([], "s"), (["real"], "No real model has a score.")])
+def test_a_study_with_a_real_model_is_not_answered_about_references(own_folder, failed, says):
+    plan = load("two_models.yml", ("simulated:bias=0", "acme/real"))
+    cells = [
+        cell._replace(state=study_runs.FAILED if cell.model.label in failed else study_runs.DONE)
+        for cell in study_runs.cells(plan)
+    ]
+    pages = [Page("nli_coal", "NLI-CoAL", findings=["s"]), Page("explore", "E", findings=["s"])]
+    listed = build.index_job(plan, cells, pages).parameters["pages"]
+    assert [page["sentence"] for page in listed] == [says, says]
 
 
 @pytest.mark.slow

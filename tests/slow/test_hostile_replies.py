@@ -11,15 +11,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import bench
 from bench import run, show
-from bench.analyses import explore
 from bench.benchmarks.cbbq import requests as cbbq
 from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.cli import printing
+from bench.core.cells import guarded
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
-from bench.run.human_marks import cell
+from bench.report import site
 from bench.tasks import fence
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
@@ -98,7 +97,7 @@ def test_what_is_shown_holds_nothing_that_acts_unseen(reply):
     assert "<" not in as_html(reply)
     assert "\n" not in truncate(reply, 20)
     assert json.loads(as_json(json.dumps(reply, ensure_ascii=False))) == reply
-    assert not cell(reply).startswith(("=", "+", "-", "@"))
+    assert not guarded(reveal_invisible(reply)).startswith(("=", "+", "-", "@"))
 
 
 HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4]
@@ -120,14 +119,14 @@ def asked(tmp_path_factory):
     return run.evaluate("mcbe", model, judge=model, tasks=tasks, data=data, out=tmp / "out")
 
 
-def test_hostile_replies_are_shown_as_text(asked, monkeypatch):
+def test_hostile_replies_are_shown_as_text(asked, monkeypatch, tmp_path):
     pieces = []
     monkeypatch.setattr(show, "display", lambda piece, **_: pieces.append(piece))
     for k in range(0, len(HOSTILE), show.MAX_ROWS):
         show.publish(pd.DataFrame({"said": HOSTILE[k : k + show.MAX_ROWS]}), "said", HOSTILE[0])
     show.notes([reply[:500] for reply in HOSTILE])
     pieces.append(show.answer_output([reply[:500] for reply in HOSTILE]).data)
-    pieces.append(explore.item(bench.answers(asked), "age:1", bench.items(asked)))
+    file = site.write_answers([asked], tmp_path / "answers.html")
     pages = [piece["text/html"] if isinstance(piece, dict) else piece.data for piece in pieces]
     for page in pages:
         assert not INVISIBLE.search(page)
@@ -136,6 +135,9 @@ def test_hostile_replies_are_shown_as_text(asked, monkeypatch):
         assert page.count("<style") == page.count('<style type="text/css">') <= 1
         assert len(page) < 1_000_000
     assert any("characters)" in page for page in pages)
+    page = file.read_text("utf-8")
+    assert not INVISIBLE.search(page)
+    assert not re.search(r"<(?:img|iframe)|</script(?!>\s*</body>)", page)
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "latex"])

@@ -31,9 +31,9 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(shared, tmp_pa
         rows = of_metric(scores, metric)
         assert len(rows) == 11
         inside = (rows.ci_low <= bias) & (bias <= rows.ci_high)
-        # Of intervals of 95 %, from few templates, nine in ten hold the value.
+        # Three of ten intervals of 95 % miss the value in one of a hundred samples.
         assert inside["all"]
-        assert inside.mean() >= 0.9
+        assert inside.mean() >= 0.8
         assert ((rows.score - bias).abs() <= 4 * math.sqrt(bias * (1 - bias) / 120)).all()
 
 

@@ -16,9 +16,8 @@ from bench.benchmarks.cbbq import labels, templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
 from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES, Template
 from bench.core.errors import BadInput
-from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
+from bench.data import Loaded, SettingEffect, dataset, with_defaults
 from bench.data.dataset import composed, unknown_category
-from bench.data.texts import FIRST, SECOND, Text, language
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -287,27 +286,3 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
             Question(**shared[name], **texts, label_audited=label, target_name=target_name),
             reason,
         )
-
-
-def texts(source: Source) -> list[Text]:
-    """Return the templates: the context with marks for the names."""
-    rows, code = [], language(source)
-    for category, paths in files(source.folder).items():
-        for condition in CONDITIONS:
-            for template in read_templates(paths, category, condition):
-                cells = {name: cell.strip() for name, cell in template.cells.items()}
-                complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
-                text = Text(
-                    benchmark="cbbq",
-                    item_id=f"{category}:{condition}:{template.name}",
-                    category=category,
-                    language=code,
-                    topic=cells["subcategory"],
-                    groups=(template.group,),
-                    # Misspelt placeholders stand for names too.
-                    text=templates.fill(templates.repaired(cells["context"]), FIRST, SECOND),
-                    whole="\n".join(cells[name] for name in complete),
-                    items=template.size,
-                )
-                rows.append(text)
-    return rows

@@ -16,11 +16,9 @@ from urllib.parse import unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput
-from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
-from bench.data import load as load_items
+from bench.data import Loaded, SettingEffect, dataset, with_defaults
 from bench.data.dataset import category_of, unknown_category
 from bench.data.readers import TableRow, read_table
-from bench.data.texts import Text, language
 
 CATEGORY_LABELS = {
     "gender": "性别",
@@ -296,21 +294,3 @@ def _instance(
         content_hash=hashlib.sha256(text.encode()).hexdigest()[:16],
         groups=groups,
     )
-
-
-def texts(source: Source) -> list[Text]:
-    """Return the instances: the sentence about the first group, and all groups."""
-    return [
-        Text(
-            "mcbe",
-            instance.item_id,
-            instance.category,
-            language(source),
-            instance.subtype,
-            tuple(instance.words),
-            instance.filled(instance.words[0]) if instance.words else instance.sentence,
-            "\n".join((instance.context, instance.sentence, "，".join(instance.words))),
-            1,
-        )
-        for instance in load_items(source)
-    ]

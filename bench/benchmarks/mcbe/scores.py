@@ -401,25 +401,6 @@ def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
     return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
 
 
-def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """List severities, 0 to 10, per readable answer: `item_id`, `people`, `model`."""
-    rows = records[(records.task == "bs") & records.valid]
-    people = items.set_index("item_id").score.reindex(rows.item_id)
-    columns = {"people": people.to_numpy(float), "model": rows.parsed.to_numpy(float)}
-    return pd.DataFrame({"item_id": rows.item_id.to_numpy(), **columns})
-
-
-def analyses(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """List the judge's points for bias analyses: `item_id`, `repeat`, `judge`, 0 to 100.
-
-    There is one row per fully graded analysis. For `winner_consistency` of
-    `bench.metrics.agreement`, add the columns `model` and `human` (people's points).
-    """
-    outcomes_of_task = outcomes(values(records[records.task == "ba"], items, "robust").terms)
-    rows = outcomes_of_task[outcomes_of_task.scored > 0].rename(columns={"score": "judge"})
-    return rows[["item_id", "repeat", "judge"]].reset_index(drop=True)
-
-
 def _sample(units: np.ndarray, having: int) -> Sample:
     """Describe a sample by the sizes of its categories and the instances with a number."""
     units = units[units > 0]

@@ -8,38 +8,26 @@ nurse is asleep." is a premise of this frame, and "The woman is asleep." a hypot
 Source: the order of the released files (commit 4d57afe), which come out the same to the byte.
 """
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, product, zip_longest
-from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.benchmarks.nli_coal.frames import fill
-from bench.benchmarks.nli_coal.items import CATEGORIES, NEUTRAL_TERMS
+from bench.benchmarks.nli_coal.items import NEUTRAL_TERMS
 from bench.benchmarks.nli_coal.items import SETS as RELEASED_SETS
 from bench.benchmarks.nli_coal.language_pack import (
-    DESIGNS,
     FRAMES,
-    PACK,
     SPLITS,
     TYPES,
     Occupation,
     Pack,
-    shuffled,
-    write_pack,
 )
-from bench.config import BuildOptions
 from bench.core.errors import BadInput, expected
-from bench.core.files import atomic_write
-from bench.data import MANIFEST
-from bench.data.dataset import cldr_name
-from bench.data.readers import to_toml
 
 if TYPE_CHECKING:
-    from bench.data.fetch import WrittenFile
+    pass
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
@@ -223,134 +211,3 @@ def _neutral(pack: Pack, named: Sequence[str]) -> list[Occupation]:
 def _check(what: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise BadInput(expected(value, list(allowed), what))
-
-
-def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":
-    """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, with a copy of each pack.
-
-    Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
-    each split, by the `BuildOptions` that are given.
-    """
-    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
-
-    out, options = Path(out), BuildOptions.of(given)
-    seed, compat = options.seed, options.compat
-    packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
-    sets: list[tuple[Path, list[Row]]] = []
-    for pack in packs:
-        design: Any = options.design or pack.design
-        _check("design", design, DESIGNS)
-        own = replace(pack, design=design, splits=_splits(pack, options.start, options.rows))
-        complete = build_eval(own)
-        small = downsample(own, complete, options.ns_words)
-        if compat and "longest-occupation" in own.quirks:
-            complete, small = _misnamed(own, complete), _misnamed(own, small)
-        sets += _eval_files(own, complete, "all-words", "")
-        sets += _eval_files(own, small, "downsamp", "-downsamp")
-        for split, rate in product(options.splits, options.rates):
-            rows = build_controlled(
-                own, rate, split, assignment=options.assignment, seed=seed or 0, compat=compat
-            )
-            sets.append((_controlled_path(own, rate, split), rows))
-    recorded = {
-        "design": options.design or "",
-        "frames_per_word": 0,
-        "ns_words": options.ns_words,
-        "rates": list(options.rates),
-        "splits": list(options.splits),
-        "rows": options.rows or 0,
-        "assignment": options.assignment,
-        "seed": "" if seed is None else seed,
-        "compat": compat,
-    }
-    released = released_ids("nli_coal")
-    written = []
-    for name, rows in sets:
-        path = out / name
-        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in rows]
-        atomic_write(path, "".join(lines))
-        known = released.get(name.as_posix(), "")
-        written.append(WrittenFile(path, len(lines), git_blob_id(path), known))
-    for pack in packs:
-        write_pack(pack, out / _folder(pack) / PACK)
-    equal = sum(file.as_released for file in written)
-    manifest: dict[str, object] = {
-        name: ", ".join(dict.fromkeys(getattr(pack, name) for pack in packs))
-        for name in ("name", "version", "licence", "language")
-    }
-    note = f"built from language packs; {equal} of {len(written)} files equal the release"
-    manifest |= {"note": note, "build": recorded}
-    # Languages that the release does not have are named, in English and in themselves.
-    named = {pack.language: cldr_name(pack.language, "en") for pack in packs}
-    labels = {
-        code: {"en": name, code: cldr_name(code, code) or name}
-        for code, name in named.items()
-        if name and code not in CATEGORIES
-    }
-    manifest |= {"categories": labels} if labels else {}
-    atomic_write(out / MANIFEST, to_toml(manifest))
-    return written
-
-
-def _misnamed(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
-    """Name the longest occupation in each premise, the leftmost of equally long ones."""
-    words = pack.of_type(*TYPES)
-
-    def named(row: Row) -> Row:
-        held = [word for word in words if word.word in row.premise]
-        rank = {word: (len(word.word), -row.premise.index(word.word)) for word in held}
-        return row._replace(occupation=max(held, key=rank.__getitem__))
-
-    return {name: list(map(named, rows)) for name, rows in sets.items()}
-
-
-def _splits(pack: Pack, start: int | None, rows: int | None) -> dict[str, tuple[int, int]]:
-    """Return the first frame and the frames per word of each split, for sets of so many pairs."""
-    splits = {
-        split: (first if start is None else start, number)
-        for split, (first, number) in pack.splits.items()
-    }
-    if rows is None:
-        return splits
-    words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
-    each = words * 2 * len(pack.terms["feminine"])
-    if rows % each:
-        raise BadInput(
-            f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
-            f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
-        )
-    return {split: (first, rows // each) for split, (first, _) in splits.items()}
-
-
-def _folder(pack: Pack) -> Path:
-    return Path(f"{pack.language}_v{pack.version}")
-
-
-def _eval_files(
-    pack: Pack, sets: Mapping[str, list[Row]], variant: str, suffix: str
-) -> Iterator[tuple[Path, list[Row]]]:
-    """Name the files of evaluation sets as the release does; 4-all is PS, AS and NS together."""
-    if pack.language == "ja" and variant == "all-words":
-        variant = "untokenized"
-    folder = _folder(pack) / f"bias-eval-set_v{pack.version}" / variant
-    together = {**sets, "all": [row for name in RELEASED_SETS for row in sets[name]]}
-    for name, stem in STEMS.items():
-        if name in together:
-            yield folder / f"{stem}{suffix}_v{pack.version}.json", together[name]
-
-
-def _controlled_path(pack: Pack, rate: float, split: str) -> Path:
-    """Name the file of a controlled set: `train_r-3` for a rate of .3, `test_bias`."""
-    name = f"{split}_r-{round(rate * 10, 4):g}"
-    if split == "test" and rate in (0, 1):
-        name = TEST_NAMES[int(rate)]
-    folder = _folder(pack) / f"bias-controlled-set_v{pack.version}"
-    return folder / ("untokenized" if pack.language == "ja" else "") / split / f"{name}.json"
-
-
-def _json(row: Row) -> dict[str, object]:
-    pair = {"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label}
-    if row.id is None:
-        return {**pair}
-    occupation = row.occupation
-    return {"id": row.id, **pair, "occ_word": occupation.word, "occ_type": occupation.type}

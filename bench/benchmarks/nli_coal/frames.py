@@ -5,15 +5,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from itertools import chain, combinations, islice
-from typing import Annotated, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import ConfigDict, StrictBool
 from pydantic.dataclasses import dataclass
 
-from bench.core.errors import plain
+from bench.core.errors import BadInput, expected, plain, quoted
 from bench.data.dataset import checked
+from bench.data.readers import read_table, read_toml
 
 SLOT = "[Sub]"
+# The files of a language pack, which `notebooks/curation/nli_sets.py` builds sets from, and the
+# folder of built sets that has them: we need their gender words.
+PACK_FILES = SETTINGS, OCCUPATIONS, FRAMES, TERMS = (
+    "pack.toml",
+    "occupations.tsv",
+    "frames.txt",
+    "terms.tsv",
+)
+PACK = "pack"
 GENDERS = ("feminine", "masculine", "neutral")
 # Languages without blanks between words.
 WITHOUT_BLANKS = ("ja", "zh")
@@ -131,6 +142,33 @@ def align(
                         if held and held != term and held.join(parts) == premise:
                             return Aligned(SLOT.join(parts), held, gender, term)
     return None
+
+
+def read_terms(folder: Path) -> tuple[Terms, Match]:
+    """Read the gender words of a language pack, and how to find them in a sentence."""
+    path, terms = folder / TERMS, {gender: list[str]() for gender in GENDERS}
+    for row in read_table(path, ["word", "gender"]):
+        word, gender = row["word"].strip(), row["gender"].strip()
+        place = f"{path}, row {row.number}, column"
+        if gender not in GENDERS:
+            raise BadInput(f"{place} `gender`: {expected(gender, GENDERS, 'gender')}")
+        if not word or not word.isprintable():
+            raise BadInput(f"{place} `word`: {quoted(word)} is no word; write one")
+        if word in chain.from_iterable(terms.values()):
+            raise BadInput(f"{place} `word`: {quoted(word)} occurs twice; keep one of them")
+        terms[gender].append(word)
+    feminine, masculine = len(terms["feminine"]), len(terms["masculine"])
+    if not feminine == masculine > 0:
+        raise BadInput(
+            f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in "
+            "pairs, so there have to be as many, one at least"
+        )
+    settings = read_toml(folder / SETTINGS)
+    match = settings.get("match", match_of(str(settings.get("language", ""))))
+    if match not in get_args(Match):
+        path = folder / SETTINGS
+        raise BadInput(f"{path}, key `match`: {expected(match, get_args(Match), 'match')}")
+    return {gender: tuple(words) for gender, words in terms.items()}, match
 
 
 def gender_words(terms: Terms) -> list[str]:

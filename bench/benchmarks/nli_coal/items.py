@@ -3,8 +3,9 @@
 Anantaprayoon et al., LREC-COLING 2024. There are three sets per language. PS (pro-stereotypical):
 the hypothesis has the gender that the occupation's stereotype expects; AS (anti-stereotypical): the
 other one; NS (non-stereotypical): occupations without a stereotype. The right answer is always
-`neutral`: the premise names no gender. Sets of `bench build` may have a fourth, NT: every
-occupation with words for a person of any gender.
+`neutral`: the premise names no gender. Sets that are built from a language pack
+(`notebooks/curation/nli_sets.py`) may have a fourth, NT: every occupation with words for a person
+of any gender.
 """
 
 import tomllib
@@ -19,21 +20,20 @@ from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
 from bench.benchmarks.nli_coal.frames import (
+    PACK,
+    PACK_FILES,
     RELEASED_TERMS,
-    SLOT,
     Match,
     Terms,
     align,
     match_of,
     pattern,
+    read_terms,
 )
-from bench.benchmarks.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.core.errors import BadInput, explained
-from bench.data import Loaded, SettingEffect, Source, with_defaults
-from bench.data import load as load_items
+from bench.data import Loaded, SettingEffect, with_defaults
 from bench.data.dataset import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
-from bench.data.texts import FIRST, Text
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -166,7 +166,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
         paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
         if paths:
             lists = sorted(place.glob(OCCUPATION_LIST.format(language=language)))
-            pack = [place / PACK / name for name in FILES]
+            pack = [place / PACK / name for name in PACK_FILES]
             found[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
     released = [language for language in CATEGORIES if language in found]
     return {language: found[language] for language in dict.fromkeys([*released, *found])}
@@ -185,8 +185,7 @@ def places(folder: Path) -> Iterator[tuple[str, Path]]:
 def gender_terms(place: Path, language: str) -> tuple[Terms, Match]:
     """Return the gender words of a language, and how to find them, by its pack if it has one."""
     if (place / PACK).is_dir():
-        pack = read_pack(place / PACK)
-        return pack.terms, pack.match
+        return read_terms(place / PACK)
     return RELEASED_TERMS[language], match_of(language)
 
 
@@ -312,21 +311,3 @@ def _added_gender(row: Row, terms: Terms, match: Match) -> tuple[str, str]:
             if len(find(row.sentence2)) > len(find(row.sentence1)):
                 return gender, term
     return "", ""
-
-
-def texts(source: Source) -> list[Text]:
-    """Return the pairs: the premise with a mark for the occupation."""
-    return [
-        Text(
-            "nli_coal",
-            pair.item_id,
-            pair.category,
-            pair.category,
-            pair.set.upper(),
-            (pair.occupation,),
-            pair.frame.replace(SLOT, FIRST) or pair.premise,
-            f"{pair.premise}\n{pair.hypothesis}",
-            1,
-        )
-        for pair in load_items(source)
-    ]

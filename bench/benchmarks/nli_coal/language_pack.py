@@ -34,6 +34,7 @@ from bench.benchmarks.nli_coal.frames import (
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, explained, plain, quoted
 from bench.core.files import atomic_write
+from bench.core.places import NOTEBOOKS
 from bench.data.dataset import checked, is_language
 from bench.data.readers import as_path, read_lines, read_toml, to_toml
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Our own packs, a folder per language.
-PACKS = Path(__file__).with_name("packs")
+PACKS = NOTEBOOKS / "curation" / "packs"
 FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
     "pack.toml",
     "occupations.tsv",
@@ -110,6 +111,7 @@ class PackOptions:
     quirks: tuple[Quirk, ...] = ()
     splits: Mapping[Split, tuple[Start, Count]] = field(default_factory=lambda: dict(SPLITS))
     captions: CaptionFilter = field(default_factory=CaptionFilter)
+    without: tuple[OneLine, ...] = ()
 
 
 OPTIONS = TypeAdapter(PackOptions)

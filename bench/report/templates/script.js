@@ -43,7 +43,7 @@ if (form) {
       section.hidden = !section.querySelector("article:not([hidden])");
     }
     document.querySelector("main.items").classList.toggle("filtered", count < articles.length);
-    form.querySelector("output").textContent = `${count} / ${articles.length}`;
+    form.querySelector("output").textContent = `${count} of the ${articles.length} shown here`;
   };
   // The address ends in what was chosen, #category=gender&verdict=stereotyped, for links to it.
   const choose = () => {

@@ -3,12 +3,11 @@
 import json
 from collections import Counter
 
+import nli_sets
 import pytest
 
 from bench import data
 from bench.benchmarks.nli_coal.audit import check
-from bench.benchmarks.nli_coal.build import build
-from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from tests.helpers.cases import table
 
 SETS = "bias-eval-set_v1/all-words"
@@ -139,7 +138,7 @@ def test_the_release_has_the_anomalies_that_the_specification_lists(released):
 
 def test_the_samples_and_built_sets_have_nothing_odd(tmp_path):
     assert set(data.check(data.find("nli_coal", "samples")).kind) == {"count"}
-    build([read_pack(PACKS / "zh")], tmp_path, rates=[0.3])
+    nli_sets.write_sets([nli_sets.read_pack(nli_sets.PACKS / "zh")], tmp_path, rates=[0.3])
     assert set(check(tmp_path).kind) == {"count"}
 
 

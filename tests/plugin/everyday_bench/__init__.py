@@ -7,9 +7,8 @@ from typing import Any
 
 from bench.benchmarks.base import Benchmark, Metadata, Paper, Task, Values
 from bench.core.errors import BadInput, expected
-from bench.data import Loaded, Source, load
+from bench.data import Loaded
 from bench.data.readers import read_table
-from bench.data.texts import Text
 from bench.metrics.engine import Metric
 from bench.metrics.table import Metrics
 from bench.tasks.choices import letter
@@ -91,13 +90,6 @@ class Everyday(Benchmark):
                     raise BadInput(f"{path}, row {row.number}: {problem}")
             questions.append(Question(**{name: row[name] for name in columns}))
         return Loaded([one for one in questions if one.category in categories])
-
-    def texts(self, source: Source) -> list[Text]:
-        scenes = {one.cluster: one for one in load(source) if one.condition == "ambiguous"}
-        return [
-            Text("everyday", name, one.category, "en", one.scene, (), one.context, one.context, 2)
-            for name, one in scenes.items()
-        ]
 
     def requests(
         self,

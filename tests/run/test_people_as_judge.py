@@ -1,4 +1,4 @@
-"""Replies graded by hand: a sheet is written, a person fills it in, and the run is scored."""
+"""People in a judge's place: a run is scored with the verdicts that a file has of them."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from bench import run, scorers
-from bench.run.human_marks import write_sheet
 from tests.helpers.recorded import cell, columns, replay, templates
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -26,20 +25,13 @@ def ask(judge=None):
     return run.evaluate("cbbq", model, judge=judge, out="out", **given)
 
 
-def sheet():
-    return pd.read_csv(MARKS, dtype=str, keep_default_na=False)
-
-
-def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, bench):
+def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch):
     first = ask()
     before = columns("out")
     undefined = cell(first.scores(), "s_amb_explained", "robust")
     assert "no explanation was judged; give --judge MODEL, or --judge replay:FILE" in undefined.note
-    printed = bench("mark out --out marks.csv")
-    assert printed == (0, "marks.csv: 4 replies to mark in column `response`\n", "")
-    # A spreadsheet program is not obliged to keep the repeats.
-    filled = sheet().assign(response=["无", "有", "没有", "有"]).drop(columns="repeat")
-    filled.to_csv(MARKS, index=False)
+    keys = before[["task", "item_id"]].assign(request="judge")
+    keys.assign(response=["无", "有", "没有", "有"]).to_csv(MARKS, index=False)
     loaded, load = [], scorers.load
     monkeypatch.setattr(scorers, "load", lambda name, *_, **__: loaded.append(name) or load(name))
     done = ask(judge=JUDGE)
@@ -59,18 +51,6 @@ def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch,
     assert ambiguous.score == cell(first.scores(), "s_amb", "robust").score == 2 / 4
     assert "marked by replay:marks.csv" in ambiguous.note
     assert run.Run.open("out").metadata["requests"] == len(after) == 8
-
-
-def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal):
-    done = ask()
-    write_sheet([done], MARKS)
-    assert MARKS.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheet programs want the mark"
-    rows = sheet()
-    assert list(rows) == ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
-    assert "情景：甲和丙来了。\n问题：谁忘了伞？" in rows.prompt[0]
-    assert rows.reply.tolist() == [*REPLIES[:2], "'=B+1", REPLIES[3]], "no formula"
-    assert columns("out").response.tolist() == REPLIES, "the records are as they came"
-    assert "marks.csv: is there already" in refusal(write_sheet, [done], MARKS)
 
 
 ROW = "ambiguous,region:ambiguous:1,judge,0,{}\n"
