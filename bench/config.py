@@ -375,7 +375,3 @@ class RunConfig(Generation, Where):
         """Return the label names of `model`, given for one or for several models by name."""
         names = self.label_names
         return names.get(model) if isinstance(names, Mapping) else names
-
-
-# The rates of the release's bias-controlled sets.
-RATES = tuple(k / 10 for k in range(11))
