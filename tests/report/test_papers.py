@@ -82,7 +82,7 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     judged = {"judge": "simulated:"} if "judge" in content["options"] else {}
     content["options"] = {"data": "released", "limit": 4, **judged}
     for part in content["analyses"].get("meta_evaluation", ()):
-        del part["model"], part["data"]
+        del part["model"], part["data"], part["trained"]
         part |= {"rates": [0, 0.5, 1], "options": {"data": "samples", "limit": 2}}
     path = tmp_path / f"{name}.yml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
