@@ -23,16 +23,17 @@ from bench.core import inputs
 
 if TYPE_CHECKING:  # the same names for type checkers
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.analyses.differences import differences, open_ranks
+    from bench.analyses.elsewhere import read_scores
     from bench.metrics.agreement import agreement
-    from bench.metrics.differences import differences, open_ranks
-    from bench.metrics.elsewhere import read_scores
     from bench.metrics.engine import Metric
     from bench.metrics.friedman import friedman
-    from bench.metrics.primary import explain, measure
+    from bench.metrics.primary import measure
     from bench.metrics.statistics import compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
     from bench.run.outcomes import answers, items, outcomes
+    from bench.runs.explain import explain
     from bench.scorers import load
     from bench.show import publish
 
@@ -49,9 +50,9 @@ _DEFINED_IN = {
     "compare": "metrics.statistics",
     "correlate": "metrics.statistics",
     "data": "",
-    "differences": "metrics.differences",
+    "differences": "analyses.differences",
     "evaluate": "run",
-    "explain": "metrics.primary",
+    "explain": "runs.explain",
     "figures": "",
     "friedman": "metrics.friedman",
     "items": "run.outcomes",
@@ -60,10 +61,10 @@ _DEFINED_IN = {
     "metrics": "",
     "models": "run.models",
     "open": "run:Run",
-    "open_ranks": "metrics.differences",
+    "open_ranks": "analyses.differences",
     "outcomes": "run.outcomes",
     "publish": "show",
-    "read_scores": "metrics.elsewhere",
+    "read_scores": "analyses.elsewhere",
     "records": "",
     "run": "",
     "score": "run",

@@ -23,12 +23,12 @@ from bench.core.cells import to_number
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.core.text import read_list, read_mapping
-from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
+from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.execute import execute_requests
-from bench.run.notes import probe_failed
+from bench.run.notes import probe_failed, prompt_language_warning
 from bench.run.plan import Plan
 from bench.run.respondents import Respondents, options_of
 from bench.run.results import Run, all_items, labels, most_biased_first, score, table
@@ -103,7 +103,7 @@ def evaluate(
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
-        return Run(plan.folder, metadata)
+        return Run(plan.folder, metadata, plan.benchmark)
     scorers = Respondents(plan.config, loaded)
     with records.run_lock(plan.folder):
         # Begin a new run or continue an old one, perhaps with a new judge.
@@ -137,7 +137,7 @@ def evaluate(
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
             run_json.add_late_conditions(plan, metadata, scorers)
-    return Run(plan.folder, metadata)
+    return Run(plan.folder, metadata, plan.benchmark)
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -254,7 +254,7 @@ def known_bias(
     known = {label: respondents[run.model] for run, label in zip(runs, labels(runs), strict=True)}
     scores = scores[scores.category == ALL]
     own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
-    if own.empty and (lines := primary_metrics(scores, benchmark)):
+    if own.empty and (lines := primary_metrics(scores, runs[0].definition)):
         metric, own = lines[0].metric, primary_rows(scores, lines[0])
     own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
     own = own.assign(bias=own.model.map(known)).rename(columns={"score": metric})

@@ -160,7 +160,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(
-        plan.benchmark,
+        plan.benchmark.name,
         config.name or short_name(config.as_model or config.model),
         short_name(config.as_judge or config.judge or ""),
         parts.round().astype(dict.fromkeys(COUNTS, int)),

@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 
 from bench import records
-from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
@@ -56,7 +55,7 @@ def execute_requests(
                 "another --out"
             )
     name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
-    title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
+    title, start = f"asking {name} {plan.benchmark.name}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
         for stage in requests.stages:
             # Similar requests are next to each other, so that models reuse common prefixes.
@@ -117,11 +116,11 @@ def _row(
 ) -> dict[str, Any]:
     parsed = ""
     if not answer.error:
-        parse, item = get(plan.benchmark).parse, plan.choice.by_id[request.item_id]
+        parse, item = plan.benchmark.parse, plan.choice.by_id[request.item_id]
         parsed = parse(request.task, request.request, answer.response, item)
     of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
-        "benchmark": plan.benchmark,
+        "benchmark": plan.benchmark.name,
         **{name: getattr(request, name) for name in of_request},
         "prompt_hash": digest(request.text),
         "prompt": request.text,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import data, scorers, tasks
-from bench.benchmarks import get, resolve
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
@@ -63,26 +63,25 @@ class Plan:
 
     def __init__(self, config: RunConfig, before: Mapping[str, Any] | None = None) -> None:
         """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
-        self.benchmark = benchmark = resolve(config.benchmark)
-        own = get(benchmark)
+        self.benchmark = benchmark = get(config.benchmark)
         # We keep the settings of a run that continues; another preset changes only its scores.
-        recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
+        recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
         given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
-        is_judged = any(own.tasks[task].judged(settings) for task in names)
+        is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
         model = config.model
         _check(config)
         self.source = data.find(benchmark, config.data)
         self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
         # Under `official`, replies have the token limit of the released script.
-        released = own.metadata.release.reply_limit(self.prompt_set.label)
+        released = benchmark.metadata.release.reply_limit(self.prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
         self.config = config = config.model_copy(
             update={
-                "benchmark": benchmark,
+                "benchmark": benchmark.name,
                 "judge": config.judge if is_judged else None,
                 "settings": settings,
                 "max_new_tokens": config.max_new_tokens or (released if is_official else None),
@@ -116,14 +115,18 @@ class Plan:
         same = ("tasks", "data_sha256", "categories", "settings")
         if not config.tasks and any(self.options[key] != recorded.get(key) for key in same):
             items = self.loaded.items
-            names = [task for task in names if any(map(own.tasks[task].applies, items))]
+            names = [task for task in names if any(map(benchmark.tasks[task].applies, items))]
         self.tasks = self.options["tasks"] = names
-        self.identity = digest([benchmark, self.options])[:8]
-        self.entries = {"benchmark": benchmark, "asked": self.options, "identity": self.identity}
+        self.identity = digest([benchmark.name, self.options])[:8]
+        self.entries = {
+            "benchmark": benchmark.name,
+            "asked": self.options,
+            "identity": self.identity,
+        }
         name = config.as_model or model
-        self.title = f"{benchmark}, {name}"
+        self.title = f"{benchmark.name}, {name}"
         runs = places.reports() / "runs" / path_slug(name)
-        self.folder = Path(config.out) if config.out else runs / f"{benchmark}-{self.identity}"
+        self.folder = Path(config.out) if config.out else runs / f"{benchmark.name}-{self.identity}"
 
     @cached_property
     def loaded(self) -> data.Loaded:
@@ -137,7 +140,7 @@ class Plan:
         parts = defaultdict[tuple[str, str], list[Any]](list)
         excluded, modified = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
         for name in self.tasks:
-            task = get(self.benchmark).tasks[name]
+            task = self.benchmark.tasks[name]
             for item in filter(task.applies, self.loaded.items):
                 if reason := task.excluded(item):
                     excluded[item.category, name, reason] += 1
@@ -180,7 +183,7 @@ class Plan:
         refused: list[str] = []
         for task in self.tasks:
             read, verbs = options["read"], can["verbs"]
-            mode = tasks.answer_mode(self.benchmark, task, read, verbs, can["reads"])
+            mode = tasks.answer_mode(self.benchmark.tasks[task], read, verbs, can["reads"])
             unsupported = self._unsupported(task, mode, can)
             if reason := unsupported or self._ungraded(task, can["judge_verbs"]):
                 skipped[task] = reason
@@ -190,8 +193,8 @@ class Plan:
         if refused or not answer_modes:
             refused = refused or list(skipped)
             problem = (
-                f"task {', '.join(refused)} of {self.benchmark} ({skipped[refused[0]]}); tasks "
-                f"that remain: {', '.join(answer_modes) or 'none'}"
+                f"task {', '.join(refused)} of {self.benchmark.name} ({skipped[refused[0]]}); "
+                f"tasks that remain: {', '.join(answer_modes) or 'none'}"
             )
             if all(skipped[task].startswith(NO_JUDGE) for task in refused):
                 raise BadInput(f"cannot ask {problem}")
@@ -216,7 +219,7 @@ class Plan:
     ) -> Iterator[Request]:
         """Make the requests about the first `n` items of a task, by default about all."""
         items, settings = self.choice.items[task][:n], self.options["settings"]
-        return get(self.benchmark).requests(items, self.prompt_set, task, mode, settings, seed)
+        return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
 
     def _unsupported(self, task: str, mode: AnswerMode | None, can: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
@@ -227,22 +230,21 @@ class Plan:
             if needed <= {*can["verbs"]}:
                 return ""
         given = f"read as {read}, " if read else ""
-        request_types = get(self.benchmark).tasks[task].request_types_for(read)
+        request_types = self.benchmark.tasks[task].request_types_for(read)
         reasons = [known[name] for name in request_types if name in known]
         return "; ".join([f"{given}the model has {', '.join(can['verbs'])}", *reasons])
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""
-        own = get(self.benchmark)
         settings, judge = self.options["settings"], self.options["judge"]
-        judged = own.tasks[task].judged(settings)
+        judged = self.benchmark.tasks[task].judged(settings)
         if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
             return ""
         if judge:
             return f"judge {judge} has {', '.join(judge_verbs)}"
         return NO_JUDGE + "".join(
             f", or --set {name}={setting.allowed[0]}"
-            for name, setting in own.settings.items()
+            for name, setting in self.benchmark.settings.items()
             if setting.task == task and settings[name] == "judge"
         )
 

@@ -19,20 +19,23 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import get
+from bench.benchmarks.base import Benchmark
 from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
-from bench.data import by_id, dataset
+from bench.data import by_id
+from bench.data.dataset import category_names
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.primary import HALF, contenders, explain, primary_rows
+from bench.metrics.primary import HALF, contenders, primary_rows
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.verdicts import read_replies, verdicts_of
 from bench.records import KEYS
 from bench.run.cache import kept
 from bench.run.notes import letter_mass, with_notes
+from bench.runs.explain import explain
 from bench.scorers.names import short_name
 
 # Differences below this part of the scores are floating-point noise.
@@ -41,7 +44,7 @@ NOISE = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run on disk: its folder, and the content of its `run.json`.
+    """A run on disk: its folder, the content of its `run.json`, and its benchmark.
 
     Examples:
         >>> import bench
@@ -52,9 +55,7 @@ class Run:
 
     folder: Path
     metadata: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        dataset.remember_names(self.benchmark, self.metadata["data"])
+    definition: Benchmark
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -66,7 +67,11 @@ class Run:
             >>> bench.open(run.folder).benchmark
             'cbbq'
         """
-        return cls(Path(folder), records.read_run_json(Path(folder)))
+        metadata = records.read_run_json(Path(folder))
+        try:
+            return cls(Path(folder), metadata, get(metadata["benchmark"]))
+        except BadInput as error:  # a plug-in may be missing
+            raise BadInput(f"{Path(folder) / records.RUN_JSON}: {error}") from None
 
     def __repr__(self) -> str:
         folder = str(self.folder)
@@ -79,7 +84,7 @@ class Run:
         scores = self.scores() if records.count(self.folder) else pd.DataFrame()
         if scores.empty:
             return None
-        primary_metrics = get(self.benchmark).metrics.primary_metrics
+        primary_metrics = self.definition.metrics.primary_metrics
         rows = pd.concat([primary_rows(scores, primary) for primary in primary_metrics])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         table = rows.loc[rows.category == ALL, names].to_html(
@@ -95,6 +100,13 @@ class Run:
     @property
     def benchmark(self) -> str:
         return str(self.metadata["benchmark"])
+
+    @property
+    def category_names(self) -> dict[str, str]:
+        """The names of categories in English and in the language of the data."""
+        data = self.metadata["data"]
+        released = self.definition.metadata.categories
+        return category_names(released, data["labels"], data["language"])
 
     @property
     def model(self) -> str:
@@ -149,7 +161,7 @@ class Run:
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
-        verdicts = verdicts_of(get(self.benchmark), rows, values, by_id(self.items))
+        verdicts = verdicts_of(self.definition, rows, values, by_id(self.items))
         return rows.assign(verdict=verdicts, mass=letter_mass(rows, self.metadata))
 
     def scores(
@@ -186,14 +198,14 @@ class Run:
         def compute() -> pd.DataFrame:
             own = self.replies if rows is None else rows
             table = self.scoring(preset, common, own).table()
-            return self._completed(with_notes(table, own, preset, self.metadata))
+            return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
 
         # There can be any number of selections of answers, so we keep no table of them.
         table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()
-        own = engine.own_scores(outcomes, metrics, preset, get(self.benchmark).tasks)
+        own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
     def scoring(
@@ -204,7 +216,7 @@ class Run:
     ) -> engine.Scoring:
         """Prepare the scores of `rows`, by default of all answers."""
         rows = self.replies if rows is None else rows
-        return get(self.benchmark).scoring(rows, self.items, self._preset(preset), common)
+        return self.definition.scoring(rows, self.items, self._preset(preset), common)
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
@@ -212,7 +224,7 @@ class Run:
         return self._kept(["outcomes", preset], lambda: self.scoring(preset).outcomes())
 
     def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        return kept(self.folder, self.metadata, options, compute)
+        return kept(self.folder, self.metadata, self.definition.code, options, compute)
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
@@ -231,7 +243,7 @@ class Run:
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table; under `robust`, append the official rows that differ."""
-        table, metrics = self.scores(preset, common), get(self.benchmark).metrics
+        table, metrics = self.scores(preset, common), self.definition.metrics
         if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
@@ -261,7 +273,7 @@ class Run:
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""
         rows = self.replies
-        values = read_replies(get(self.benchmark), rows, by_id(self.items))
+        values = read_replies(self.definition, rows, by_id(self.items))
         return pd.Series([value != "" for value in values], index=_keys(rows), dtype=bool)
 
 
@@ -285,7 +297,7 @@ def table(
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
-    benchmark = get(runs[0].benchmark)
+    benchmark = runs[0].definition
     if any(primary.common for primary in benchmark.metrics.primary_metrics):
         tasks_of_runs = [set(run.replies.task) for run in runs]
         shared = set.intersection(*tasks_of_runs)
@@ -297,7 +309,8 @@ def table(
             own = run.scores_beside(preset, common)
         else:
             own = run.scores(preset, common, metrics, answers)
-        own = own.assign(kind=run.kind)
+        names = own.category.map(run.category_names).fillna(own.category)
+        own = own.assign(kind=run.kind, category_name=names)
         own.insert(0, "model", name)
         tables.append(own)
     return pd.concat(tables, ignore_index=True)

@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 
 from bench import __version__, records
-from bench.benchmarks import get
 from bench.config import RunConfig, Where
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
@@ -54,7 +53,7 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         return {}
     old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
     # The identity, a part of the folder's name, is too short to tell any two runs apart.
-    if digest([metadata["benchmark"], old]) == digest([plan.benchmark, new]):
+    if digest([metadata["benchmark"], old]) == digest([plan.benchmark.name, new]):
         return metadata
     described["base"] = described["model"].get("base") or {}
     names = {**old, "base": described["base"].get("id")}
@@ -65,7 +64,7 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if new.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
     }
     same |= {"base_content"} if "base" in same else set()
-    judged = [get(plan.benchmark).tasks[task].judged(new["settings"]) for task in plan.tasks]
+    judged = [plan.benchmark.tasks[task].judged(new["settings"]) for task in plan.tasks]
     # We can add a judge, unless we skipped tasks that need one.
     if new["judge"] and old["judge"] is None and "needed" not in judged:
         same |= {name for name in new if "judge" in name}

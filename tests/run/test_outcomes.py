@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bench
+from bench.benchmarks import get
 from bench.metrics.primary import primary_metrics
 from bench.run import Run, all_items, evaluate, evaluate_all, results
 from bench.run.results import data_conflict
@@ -109,14 +110,14 @@ def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
         for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
     ]
     table, of_first = results.table(runs), f"model == {runs[0].label!r} and category != 'all'"
-    assert primary_metrics(table, "mcbe")[0].metric == "score_common"
+    assert primary_metrics(table, get("mcbe"))[0].metric == "score_common"
     own = table.query(f"{of_first} and preset == 'robust' and metric == 'score'")
     own = own[own.task.isin(["sc", "bs"])]
     by_category = own.groupby("category").score.mean()
     ranked = bench.measure(bench.explain(bench.score(*runs)))
     ranked = ranked.query(of_first).set_index("category").score
     np.testing.assert_allclose(ranked[by_category.index], by_category)
-    assert primary_metrics(results.table(runs[:1]), "mcbe")[0].metric == "score"
+    assert primary_metrics(results.table(runs[:1]), get("mcbe"))[0].metric == "score"
 
 
 def ask(root, *parts):

@@ -193,7 +193,7 @@ def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
         ("requests", -1, "entry `requests`: -1 is not allowed; it has to be at least 0"),
         ("preset", "strict", "entry `preset`: 'strict' is not allowed"),
         ("when", "yesterday", "entry `when`: 'yesterday' is not allowed"),
-        ("benchmark", "mbce", "benchmark 'mbce' is unknown; allowed: mcbe"),
+        ("benchmark", 3, "entry `benchmark`: 3 is not a text"),
     ],
 )
 def test_a_run_json_of_another_kind_is_refused_with_its_entry(refusal, entry, value, message):
