@@ -232,10 +232,14 @@ class Scoring:
 
     def __post_init__(self) -> None:
         """Give each ratio a divisor that counts only the rows with a number."""
-        self.numbers, columns = self.rows, list(self.columns)
-        self.metrics = [self._of_rows_with_numbers(metric) for metric in self.metrics]
-        if self.rows[columns].isna().to_numpy().any():
-            self.numbers = self.numbers.fillna(dict.fromkeys(columns, 0.0))
+        divisors: dict[str, pd.Series] = {}
+        self.metrics = [self._of_rows_with_numbers(metric, divisors) for metric in self.metrics]
+        self.numbers = self.rows
+        if divisors or self.rows[list(self.columns)].isna().to_numpy().any():
+            numbers = self.rows.assign(**divisors)
+            self.columns = [*self.columns, *divisors]
+            self.numbers = numbers.fillna(dict.fromkeys(self.columns, 0.0))
+        self.weights_of: dict[Metric, np.ndarray] = {}
 
     @cached_property
     def categories(self) -> list[str]:
@@ -272,7 +276,7 @@ class Scoring:
     def outcomes(self) -> pd.DataFrame:
         """List the outcomes, a row per scored unit with the numbers that scores add up."""
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
-        return self.rows[[*names, *self.columns]]
+        return self.rows[[*names, *(name for name in self.columns if name in self.rows)]]
 
     def table(self) -> pd.DataFrame:
         """Compute the score table."""
@@ -367,21 +371,26 @@ class Scoring:
 
     def values(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores, then the resampled ones: [1 + draws, categories + 1]."""
-        observed = self.observed_scores(metric)
-        weights = self.weights(metric, observed)
+        weights = self.observed_weights(metric)
         values = replicate(self.totals, lambda sums: averages(self.scores(metric, sums), weights))
-        values[:1] = averages(observed, weights)
+        values[:1] = averages(self.observed_scores(metric), weights)
         return values
 
     def observed_means(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores of the categories, and over all: [categories + 1]."""
-        scores = self.observed_scores(metric)
-        means: np.ndarray = averages(scores, self.weights(metric, scores))[0]
+        means: np.ndarray
+        (means,) = averages(self.observed_scores(metric), self.observed_weights(metric))
         return means
+
+    def observed_weights(self, metric: Metric) -> np.ndarray:
+        """Return the weights of the observed scores; see `weights`."""
+        if metric not in self.weights_of:
+            self.weights_of[metric] = self.weights(metric, self.observed_scores(metric))
+        return self.weights_of[metric]
 
     def samples(self, metric: Metric) -> list[Sample]:
         """Count the clusters that each of the observed scores [categories + 1] rests on."""
-        weights = self.weights(metric, self.observed_scores(metric))
+        weights = self.observed_weights(metric)
         lost = lost_parts(self.totals, lambda sums: averages(self.scores(metric, sums), weights))
         if not metric.sampled:
             return [
@@ -408,7 +417,7 @@ class Scoring:
         """Return which categories count over all: those of a mean over tasks may be left out."""
         if metric.task != ALL or metric.mean_over != ("category", "task"):
             return np.full(len(self.categories), True)
-        weights = self.weights(metric, self.observed_scores(metric))[-1]
+        weights = self.observed_weights(metric)[-1]
         used = {part[0] for part, own in zip(self.averaged(metric), weights, strict=True) if own}
         return np.array([name in used for name in self.categories])
 
@@ -432,23 +441,22 @@ class Scoring:
         """Compute the same without the mean over categories."""
         return metric.bounds(self.observed)
 
-    def _of_rows_with_numbers(self, metric: Metric) -> Metric:
-        """Let a ratio divide by a sum over the rows with a number; add this column."""
+    def _of_rows_with_numbers(self, metric: Metric, divisors: dict[str, pd.Series]) -> Metric:
+        """Let a ratio divide by a sum over the rows with a number, a column of `divisors`."""
         if metric.parts:
-            parts = [(weight, self._of_rows_with_numbers(part)) for weight, part in metric.parts]
+            parts = [
+                (weight, self._of_rows_with_numbers(part, divisors))
+                for weight, part in metric.parts
+            ]
             return replace(metric, parts=parts)
         for name in metric.ends or ():
-            self._add(_divisor(name), self.rows[name].notna())
+            divisors[_divisor(name)] = self.rows[name].notna().astype(float)
         if metric.of or (metric.bottom and self.rows[metric.top].notna().all()):
             return metric
         bottom, has_number = _divisor(metric.top, metric.bottom), self.rows[metric.top].notna()
-        self._add(bottom, has_number * (self.rows[metric.bottom] if metric.bottom else 1.0))
+        if bottom not in divisors:
+            divisors[bottom] = has_number * (self.rows[metric.bottom] if metric.bottom else 1.0)
         return replace(metric, bottom=bottom)
-
-    def _add(self, name: str, column: pd.Series) -> None:
-        if name not in self.columns:
-            self.numbers = self.numbers.assign(**{name: column.astype(float).fillna(0.0)})
-            self.columns = [*self.columns, name]
 
 
 def _divisor(top: str, bottom: str = "rows") -> str:
@@ -469,7 +477,7 @@ def mean_weights(
     With 2 categories of 3 tasks, a part weighs 1/2 * 1/3. If the mean is undefined, all are 0.
 
     Args:
-        parts: their names, for example of a category and a task.
+        parts: their names, for example of a category and a task; no two are the same.
         defined: which parts have a score.
         skipped: the place of the names that a mean leaves out if they have no score, such as
             categories. A mean over other names is undefined without one of them.
@@ -481,18 +489,18 @@ def mean_weights(
         >>> mean_weights(parts, np.array([True, False, True])).tolist()
         [0.0, 0.0, 1.0]
     """
-    if not parts or not parts[0]:
-        return defined.astype(float)
-    weights = np.zeros(len(parts))
-    children: dict[Any, list[int]] = {}
-    for place, (name, *_) in enumerate(parts):
-        children.setdefault(name, []).append(place)
-    for own in children.values():
-        weights[own] = mean_weights([parts[k][1:] for k in own], defined[own], skipped - 1)
-    used = [own for own in children.values() if weights[own].any()]
-    if skipped != 0 and len(used) < len(children):
+    weights, children = defined.astype(float), [[k] for k in range(len(parts))]
+    if parts and len(parts[0]) > 1:
+        by_name: dict[Any, list[int]] = {}
+        for place, (name, *_) in enumerate(parts):
+            by_name.setdefault(name, []).append(place)
+        children = list(by_name.values())
+        for own in children:
+            weights[own] = mean_weights([parts[k][1:] for k in own], defined[own], skipped - 1)
+    used = sum(max(weights[own].tolist()) > 0 for own in children)
+    if skipped != 0 and used < len(children):
         return np.zeros(len(parts))
-    return weights / max(len(used), 1)
+    return weights / max(used, 1)
 
 
 def averages(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
     LEVEL,
     NOISE,
@@ -95,7 +95,8 @@ def share(
             Clusters of a frame with a column `crossed` always weigh alike.
 
     Returns:
-        The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`), and `note`.
+        The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`, without
+        what is left out), and `note`.
 
     Examples:
         >>> import pandas as pd
@@ -117,6 +118,9 @@ def share(
     if tasks is not None:
         table.check_columns("task")
         counts = table.rows.task.isin(as_list(tasks))
+        names = list(table.rows.task.unique())
+        if unknown := [name for name in as_list(tasks) if name not in names]:
+            raise BadInput(f"{table.name}: {expected(unknown[0], names, 'task')}")
         units.loc[~counts, ["top", "bottom"]] = 0.0
         units["missing"] &= counts
     weights, rows = Weights(), []
@@ -140,7 +144,8 @@ def share(
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
             reason = join_notes("no interval: too few clusters, or all alike", reason)
-        rows.append((*keys, *value, round(part.bottom.sum()), reason))
+        n = totals.observed[0, kept if len(kept) else slice(None), 1].sum()
+        rows.append((*keys, *value, round(n), reason))
     return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
 
 

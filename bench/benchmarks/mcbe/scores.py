@@ -183,8 +183,7 @@ class McbeScoring(Scoring):
     def values(self, metric: Metric) -> np.ndarray:
         if metric.name != "score_sd":
             return super().values(metric)
-        weights = self.weights(metric, self.observed_scores(metric))
-        by_repeat = averages(self.scores_of_repeats(metric), weights)
+        by_repeat = averages(self.scores_of_repeats(metric), self.observed_weights(metric))
         return np.std(by_repeat, axis=0, ddof=1, keepdims=True)
 
     def counts(self, metric: Metric) -> np.ndarray:
@@ -267,7 +266,10 @@ class McbeScoring(Scoring):
             return ""
         if task != ALL:
             cells = [(name, task) for name in (self.categories if is_all else [category])]
-            notes = [self.gaps(self.of_task(task)) if is_all else "", *map(self.stops.get, cells)]
+            notes = [
+                self.gaps(metric, self.means_of_tasks[task]) if is_all else "",
+                *map(self.stops.get, cells),
+            ]
             warning = ""
             if metric.name == "score":
                 warning = self.constant_answers.get((category, task), "")
@@ -282,11 +284,10 @@ class McbeScoring(Scoring):
             undefined = [
                 name
                 for name in sorted(self.observed.tasks, key=list(TASKS).index)
-                if asked[self.observed.tasks[name]]
-                and math.isnan(self.observed_means(self.of_task(name))[k])
+                if asked[self.observed.tasks[name]] and math.isnan(self.means_of_tasks[name][k])
             ]
             return f"no number in {', '.join(undefined)}" if undefined else ""
-        note = self.gaps(metric)
+        note = self.gaps(metric, self.observed_means(metric))
         if math.isnan(score):
             note = "no category has a number in all its tasks"
         missing = ", ".join(task for task in self.common if task not in metric.own_tasks)
@@ -294,14 +295,16 @@ class McbeScoring(Scoring):
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
 
-    def of_task(self, task: str) -> Metric:
-        """Return the metric of a task's score."""
-        return next(metric for metric in self.metrics if metric.place == (task, "score"))
+    @cached_property
+    def means_of_tasks(self) -> dict[str, np.ndarray]:
+        """The observed scores of each task: [categories + 1]."""
+        scores = [metric for metric in self.metrics if metric.name == "score"]
+        return {metric.task: self.observed_means(metric) for metric in scores}
 
-    def gaps(self, metric: Metric) -> str:
+    def gaps(self, metric: Metric, means: np.ndarray) -> str:
         """Say how many of the categories that were asked are left out of a mean over all."""
         asked = self.asked_tasks(metric).any(1)
-        missing = np.isnan(self.observed_means(metric)[:-1][asked])
+        missing = np.isnan(means[:-1][asked])
         if missing.any() and not missing.all():
             return f"{missing.sum()} of {len(missing)} categories have no number and are left out"
         return ""
