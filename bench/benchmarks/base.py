@@ -265,10 +265,10 @@ class Benchmark(ABC):
         """
 
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        """List odd rows (see `bench.data.audit.to_table`); by default, nothing looks for them."""
-        from bench.data.audit import to_table
+        """List rows that are refused or odd, and numbers (see `bench.data.checks`)."""
+        from bench.data.checks import check_tables, items_of
 
-        return to_table([])
+        return check_tables(self, folder, items_of(self, folder, **settings))
 
     # Requests
 
@@ -314,7 +314,7 @@ class Benchmark(ABC):
 
 
 def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> Benchmark:
-    """Make a benchmark of a package of this form: `items`, `requests`, `audit` and `scores`.
+    """Make a benchmark of a package of this form: `items`, `requests`, `checks` and `scores`.
 
     The last two are imported when they are needed, because they need pandas.
     """
@@ -331,8 +331,11 @@ def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> 
         values = staticmethod(questions.values)
 
         def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-            findings: pd.DataFrame = import_module(f"{package}.audit").check(folder, **settings)
-            return findings
+            from bench.data.checks import check_tables
+
+            checks = import_module(f"{package}.checks")
+            rows = checks.rows(folder, **settings)
+            return check_tables(self, folder, rows, checks.RULES, checks.RELEASED)
 
         @property
         def metrics(self) -> "Metrics":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
-    """Print the findings of an audit."""
+    """Print the findings of a check."""
     if format != "table":
         _print_as(findings, format)
     for row in findings.to_dict("records") if format == "table" else ():

@@ -11,7 +11,9 @@ chapter 5).
   1934): 24 units that all score 0 give 0 to 0.14.
 - Any other number gets percentiles, taken further out the fewer clusters there are (Hesterberg,
   What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
-  expanded percentile interval). If all resamples are alike, there is no interval.
+  expanded percentile interval). So few clusters have few different resamples that their percentiles
+  end too early: below five degrees of freedom, the interval is Student's t with the resamples'
+  standard error. If all resamples are alike, there is no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
 Health Surveys, 1999, section 5.2). tests/benchmarks/coverage.py simulates how often 95 %
@@ -40,6 +42,8 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 Weights = dict[tuple[str, str], np.ndarray]
 DRAWS = 1000
 LEVEL = 0.95
+# Degrees of freedom from which on percentiles of resamples reach far enough.
+FEW = 5
 # Rounding errors of a number are smaller than this part of it.
 NOISE = 1e-12
 
@@ -353,8 +357,13 @@ def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None)
         if limits and limits[0] <= value <= limits[1]:
             low, high = _on_scale(value, resamples, rests_on, limits)
         else:
-            tail = 100 * float(ndtr(-stdtrit(rests_on.freedom, (1 + LEVEL) / 2)))
-            low, high = map(float, np.percentile(resamples, [tail, 100 - tail]))
+            t = float(stdtrit(rests_on.freedom, (1 + LEVEL) / 2))
+            if rests_on.freedom < FEW:
+                arm = t * float(np.std(resamples)) * rests_on.widening
+                low, high = value - arm, value + arm
+            else:
+                tail = 100 * float(ndtr(-t))
+                low, high = map(float, np.percentile(resamples, [tail, 100 - tail]))
             if high - low <= NOISE * max(abs(low), abs(high)):
                 low = high = math.nan
     # A zero has no sign.

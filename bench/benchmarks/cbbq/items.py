@@ -6,15 +6,24 @@ disambiguous question adds facts against the stereotype.
 """
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks.cbbq import labels, templates
-from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
-from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES, Template
+from bench.benchmarks.cbbq import templates
+from bench.benchmarks.cbbq.labels import LEFT_OUT, Label, check_label
+from bench.benchmarks.cbbq.templates import (
+    CATEGORIES,
+    CONDITIONS,
+    FILES,
+    Template,
+    patient_slot,
+    repaired,
+    required_target,
+    target_slot,
+)
 from bench.core.errors import BadInput
 from bench.data import Loaded, SettingEffect, dataset, with_defaults
 from bench.data.dataset import composed, unknown_category
@@ -105,6 +114,7 @@ class Question:
 MISSPELT = (
     "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
 )
+BOTH_LABELS = "occurs with both labels, once in each polarity"
 ONE_NAME = (
     "each offers one name for both people, so that only unknown can be read from a reply's words"
 )
@@ -230,7 +240,7 @@ def _apply(
             if by_column:
                 question.polarity = question.polarity_column
         if not reason and contradictory and question.text in contradictory:
-            question.label_audited, reason = LEFT_OUT, labels.BOTH_LABELS
+            question.label_audited, reason = LEFT_OUT, BOTH_LABELS
         left_out = ""
         if reason and not by_audit:
             effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
@@ -256,6 +266,20 @@ def _apply(
             counts[question.category, question.condition, left_out, True] += 1
         else:
             yield question
+
+
+def check_labels(read: Sequence[Template], expansion: str = "compat") -> list[list[Label]]:
+    """Check the label of each template of one condition, in both polarities."""
+    texts = [template.cells["context"] for template in read]
+    texts = [repaired(text) for text in texts] if expansion == "repair" else texts
+    # One context of disease may be used with the patient in either slot.
+    patients: dict[str, set[int | None]] = defaultdict(set)
+    for template, text in zip(read, texts, strict=True):
+        patients[text.strip()].add(patient_slot(template))
+    return [
+        check_label(template, text, patients[text.strip()])
+        for template, text in zip(read, texts, strict=True)
+    ]
 
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,11 @@ DENIAL = re.compile(
     r"|\b(?:not|non|no|never|without)\b[\s-]*)",
     re.IGNORECASE,
 )
+
+# The first list of names of three templates of the release with the first option as target.
+TRANSGENDER = ("变性女生", "变性女孩")
+# Characters that deny an illness.
+NEGATION = re.compile(r"[未没不无非]")
 
 # The texts of the first and of the second option, with all names.
 Options = tuple[frozenset[str], frozenset[str]]
@@ -487,3 +492,52 @@ def unknown_target(place: str, group: str, category: str) -> BadInput:
         'target = "NAME1" or target = "NAME2", whichever slot holds it, to '
         f"[categories.{category}] in {dataset.MANIFEST}{beside}"
     )
+
+
+def required_target(template: Template) -> int:
+    """Return the option of a template that names the stereotyped group.
+
+    Raises:
+        BadInput: neither option names it.
+    """
+    if template.target is None:
+        raise unknown_target(template.place, template.group, template.category)
+    return template.target
+
+
+def target_slot(template: Template) -> int:
+    """Find the list of names, 0 or 1, of the stereotyped people.
+
+    This is the slot of the target option if options are names. If they are fixed words, it is the
+    second list in educational qualification, because this has the lower tier, and the list that
+    names an illness in disease. For the release's transgender names we take the second list, as in
+    the figure of the paper.
+    """
+    target = required_target(template)
+    if template.category == "gender" and template.names[0] == TRANSGENDER:
+        return 1
+    if PLACEHOLDER.search(template.cells[f"ans{target}"]):
+        return target
+    if template.category == "educational_qualification":
+        return 1
+    if template.category == "disease":
+        return patient_slot(template) or 0
+    return target
+
+
+def patient_slot(template: Template) -> int | None:
+    """Find the list of names, 0 or 1, that has the illness of the group and the first option.
+
+    None if both have it, or neither.
+    """
+    known = _pairs(template.group) | _pairs(template.cells["ans0"])
+    ill = [
+        sum(bool(_pairs(name) & known) for name in names if not NEGATION.search(name))
+        for names in template.names
+    ]
+    return None if ill[0] == ill[1] else int(ill[1] > ill[0])
+
+
+def _pairs(text: str) -> set[str]:
+    """List the pairs of neighbouring characters. We take these for words."""
+    return set(map("".join, pairwise(text)))

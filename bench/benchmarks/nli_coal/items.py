@@ -141,7 +141,7 @@ ROW = TypeAdapter(Row)
 
 @cache
 def known_words() -> dict[str, Any]:
-    """Read the known words and sizes of the release."""
+    """Read the words that tell a gender."""
     return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
 
 

@@ -8,18 +8,42 @@ import pandas as pd
 import pytest
 
 from bench import data
-from bench.benchmarks.cbbq import audit, labels, templates
+from bench.benchmarks import get
 from bench.benchmarks.cbbq import items as cbbq
-from bench.benchmarks.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
+from bench.benchmarks.cbbq import templates
+from bench.benchmarks.cbbq.items import check_labels
+from bench.benchmarks.cbbq.labels import LEFT_OUT
 from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.cbbq.templates import Template, names
 from bench.data.readers import TableRow
 from tests.helpers.cases import cases
 from tests.helpers.recorded import own_category
 
+check = get("cbbq").check
 HAND = tomllib.loads(Path(__file__).with_name("by_hand.toml").read_text("utf-8"))
 MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}。"
 FACTS = "{{NAME2}}忘了带伞；{{NAME1}}带了两把伞。"
+# What is said of a question whose label is not trusted.
+REASONS = {
+    "": "",
+    "BIASED_LABEL": (
+        "has the stereotyped answer for its label, though its facts are to go against it"
+    ),
+    "CORRECTED": "has the stereotyped answer for its label, and facts against it",
+    "SUPPORTED": (
+        "has facts that support the stereotype, because they stay with a slot whose name is "
+        "another's"
+    ),
+    "SWAPPED_FACTS": (
+        "has facts that support the stereotype, because they are swapped with the names"
+    ),
+    "NO_FACTS": "has no facts beyond the introduction of the two people",
+    "WRONG_NAME": "has a fact that names the wrong one of the two people",
+    "BROKEN_SWAP": (
+        "has facts that are swapped in part or in whole, because a placeholder before them is "
+        "misspelt or missing"
+    ),
+}
 # Facts against a stereotype about NAME1.
 CELLS = {
     "bias_targeted_groups": "甲地人",
@@ -45,20 +69,19 @@ def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(case):
     one = template(case["category"], case["polarity"], case["label"], **cells)
     halves = (case[half].partition(" ") for half in ("first", "second", "repaired"))
     first, second, repaired = (
-        LabelCheck(LEFT_OUT if right == "-" else int(right), reason and getattr(labels, reason))
-        for right, _, reason in halves
+        (LEFT_OUT if right == "-" else int(right), REASONS[reason]) for right, _, reason in halves
     )
-    assert check_labels([one]) == [(first, second)]
+    assert check_labels([one]) == [[first, second]]
     before = first if repaired == second else repaired
-    assert check_labels([one], "repair") == [(before, repaired)]
-    assert not case["slot"] or str(labels.target_slot(one)) == case["slot"]
+    assert check_labels([one], "repair") == [[before, repaired]]
+    assert not case["slot"] or str(templates.target_slot(one)) == case["slot"]
 
 
 def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_told_of():
     ill = {"bias_targeted_groups": "感冒患者", "ans0": "感冒患者", "ans1": "健康的人"}
     ill |= {"NAME1": "[感冒患者]", "NAME2": "[健康的人]"}
     well = ill | {"NAME1": ill["NAME2"], "NAME2": ill["NAME1"]}
-    out, right = (LabelCheck(LEFT_OUT, labels.SUPPORTED),) * 2, (LabelCheck(1),) * 2
+    out, right = [(LEFT_OUT, REASONS["SUPPORTED"])] * 2, [(1, "")] * 2
     in_order = MEETING + "{{NAME1}}带了两把伞；{{NAME2}}忘了带。"
     for context, expected in ((MEETING + FACTS, [out, right]), (in_order, [right, out])):
         first = template("disease", "neg", 1, **ill, context=context)
@@ -88,19 +111,19 @@ def test_rows_without_a_known_group_need_a_slot(tmp_path, refusal):
     message = refusal(cbbq.load, folder, ["ours"])
     assert "templates_generate_neg.csv, row 1, column `bias_targeted_groups`: '被歧视者'" in message
     assert 'target = "NAME1" or target = "NAME2"' in message
-    assert list(audit.check(folder).query("kind == 'refused'").column) == [*group] * 20
+    assert list(check(folder).query("kind == 'refused'").column) == [*group] * 20
     for option, slot in enumerate(("NAME1", "NAME2")):
         manifest = f'{HEAD}target = "{slot}"\n'
         folder = own_category(tmp_path / slot, "ours", manifest, "gender", **group)
         assert targets(folder) == {option}
-        assert "refused" not in set(audit.check(folder).kind)
+        assert "refused" not in set(check(folder).kind)
     assert data.find("cbbq", tmp_path / "NAME1").sha256 != data.find("cbbq", folder).sha256
 
 
 def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path):
     folder = own_category(tmp_path / "b", "ours", f'{HEAD}target = "NAME1"\n', "gender")
     assert targets(folder) == {1}
-    rows = audit.check(folder).query("fault == 'roles_reversed_vs_category'")
+    rows = check(folder).query("fault == 'roles_reversed'")
     assert rows.column.tolist() == ["NAME2"] * 20
 
 

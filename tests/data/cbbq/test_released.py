@@ -1,4 +1,4 @@
-"""CBBQ's released templates: targets, labels, and the audit's findings."""
+"""CBBQ's released templates: their targets and labels."""
 
 from collections import Counter
 from pathlib import Path
@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 from bench.benchmarks.cbbq import items as cbbq
-from bench.benchmarks.cbbq import labels
-from bench.benchmarks.cbbq.audit import check
-from bench.benchmarks.cbbq.labels import check_labels
+from bench.benchmarks.cbbq.items import check_labels
 from bench.benchmarks.cbbq.templates import CONDITIONS
 from bench.data import find, frame, load
+from tests.data.cbbq.test_labels import REASONS
 
 AMB, DIS = CONDITIONS
 
@@ -62,12 +61,12 @@ def test_targets_are_those_of_the_shared_audit(questions, reviewed):
 
 # The names of the reasons in the shared audit; no rule tells age 51, 52, 55 from gender 108-110.
 ISSUES = {
-    labels.SUPPORTED: {"label_contradicts_facts"},
-    labels.BIASED_LABEL: {"label_contradicts_facts", "label_facts_pro_stereotype"},
-    labels.CORRECTED: {"label_wrong_in_unswapped_half"},
-    labels.NO_FACTS: {"no_disambiguating_facts", "swap_breaks_facts"},
-    labels.WRONG_NAME: {"swap_breaks_facts"},
-    labels.BROKEN_SWAP: {"swap_breaks_facts"},
+    REASONS["SUPPORTED"]: {"label_contradicts_facts"},
+    REASONS["BIASED_LABEL"]: {"label_contradicts_facts", "label_facts_pro_stereotype"},
+    REASONS["CORRECTED"]: {"label_wrong_in_unswapped_half"},
+    REASONS["NO_FACTS"]: {"no_disambiguating_facts", "swap_breaks_facts"},
+    REASONS["WRONG_NAME"]: {"swap_breaks_facts"},
+    REASONS["BROKEN_SWAP"]: {"swap_breaks_facts"},
 }
 
 
@@ -80,28 +79,27 @@ def test_labels_are_distrusted_where_the_shared_audit_does(templates, reviewed):
     differ, counts = {}, Counter()
     for row in reviewed.itertuples():
         place = (row.category, row.condition, row.template)
-        reasons = {check.reason for check in checks[place]} - {"", labels.SWAPPED_FACTS}
+        reasons = {reason for _, reason in checks[place]} - {"", REASONS["SWAPPED_FACTS"]}
         ours = set().union(*(ISSUES[reason] for reason in reasons))
         wanted = row.issues & set().union(*ISSUES.values())
         if not (wanted <= ours and bool(wanted) == bool(ours)):
             differ[place] = (wanted, reasons)
         halves = checks[place][: 1 if row.category == "disease" else 2]
-        for one in halves:
-            counts[row.category, one.reason] += row.instances // len(halves)
+        for _, reason in halves:
+            counts[row.category, reason] += row.instances // len(halves)
     # Both facts of one context name the same slot, which the shared audit overlooked in these two.
-    overlooked = ({"label_wrong_in_unswapped_half"}, {labels.WRONG_NAME})
+    overlooked = ({"label_wrong_in_unswapped_half"}, {REASONS["WRONG_NAME"]})
     place = ("educational_qualification", DIS)
     assert differ == {(*place, "neg:52"): overlooked, (*place, "non_neg:52"): overlooked}
     distrusted = table("distrusted.csv")
     assert {key: count for key, count in counts.items() if key[1]} == {
-        (row.category, getattr(labels, row.reason)): row.questions
-        for row in distrusted.itertuples()
+        (row.category, REASONS[row.reason]): row.questions for row in distrusted.itertuples()
     }
 
 
 def test_repair_fixes_each_broken_swap(templates):
     repaired = (pair for some in templates.values() for pair in check_labels(some, "repair"))
-    assert labels.BROKEN_SWAP not in {one.reason for pair in repaired for one in pair}
+    assert REASONS["BROKEN_SWAP"] not in {reason for pair in repaired for _, reason in pair}
 
 
 def test_audited_labels_go_against_the_stereotype(questions):
@@ -110,16 +108,3 @@ def test_audited_labels_go_against_the_stereotype(questions):
     wanted = other.where(rows.condition == DIS, 2)
     assert (rows.label_audited == wanted).all()
     assert (rows.condition == AMB).any()
-
-
-def test_the_audit_finds_as_many_questions_as_the_specification_counts(shared):
-    findings = check(shared / "data/cbbq")
-    for fault, place, count in table("faults.csv").itertuples(index=False):
-        some = findings[(findings.fault == fault) & findings.file.str.startswith(place)]
-        assert some.questions.sum() == count, (fault, place)
-    counts = Counter(findings.fault)
-    rare = {"question_mark": 5, "two_wordings": 3, "group_cell": 4, "no_byte_order_mark": 2}
-    rare |= {"refused": 0, "lock_file": 0, "person_not_swapped": 0}
-    assert {name: counts[name] for name in rare} == rare
-    assert not findings[findings.row > 0].duplicated(["file", "row", "fault"]).any()
-    assert findings.what.str.endswith("; as the release has").sum() == 10

@@ -1,4 +1,4 @@
-"""NLI-CoAL's sets: samples and release, settings, wrong lines, and the audit."""
+"""NLI-CoAL's sets: samples and release, settings, wrong lines, and checks."""
 
 import json
 from collections import Counter
@@ -7,10 +7,11 @@ import nli_sets
 import pytest
 
 from bench import data
-from bench.benchmarks.nli_coal.audit import check
+from bench.benchmarks import get
 from tests.helpers.cases import table
 
 SETS = "bias-eval-set_v1/all-words"
+check = get("nli_coal").check
 STEMS = ("1-prostereo", "2-antistereo", "3-nonstereo")
 BARE = {"sentence1": "the nurse sits.", "sentence2": "the woman sits.", "label": "neutral"}
 GOOD = {"id": 0, **BARE, "occ_word": "nurse", "occ_type": "female-stereo"}
@@ -120,20 +121,16 @@ def test_other_wrong_files_and_settings_are_refused(tmp_path, refusal):
     assert "definitional=leave_out needs occupation-words/occup_en-zh_v*.tsv" in message
 
 
-# The audit
+# Checks
 
 
-def test_the_release_has_the_anomalies_that_the_specification_lists(released):
-    found = check(released)
-    odd = found[found.fault != ""]
-    counts = Counter(zip(odd.fault, odd.file.str[:2], strict=True))
-    # The tokenized Japanese file has the 16 wrong occupations too.
-    expected = table(__file__, "faults.csv").set_index("fault").astype(int)
-    others = {"gendered_frame", "occupation_in_frame", "no_full_stop"}
-    assert set(odd.fault) - others == set(expected.index)
-    for language, column in expected.items():
-        assert {fault: counts[fault, language] for fault in column.index} == column.to_dict()
-    assert found[found.kind == "count"].what.str.endswith("as the release has").all()
+def test_the_release_is_counted_and_only_its_japanese_rows_name_another_occupation(released):
+    findings = check(released)
+    assert findings[findings.kind == "count"].what.str.endswith("as the release has").sum() == 3
+    counts = Counter(zip(findings.fault, findings.file.str[:2], strict=True))
+    # The tokenized file has the 16 rows too.
+    assert counts["wrong_occupation", "ja"] == 32
+    assert set(findings[findings.kind != "count"].fault) == {"wrong_occupation", "gendered_frame"}
 
 
 def test_the_samples_and_built_sets_have_nothing_odd(tmp_path):
@@ -150,7 +147,7 @@ def test_odd_rows_are_named_with_their_line(tmp_path):
         fields = [{name: cell for name, cell in line.items() if cell} for line in lines]
         write(tmp_path, name, *(line | {"id": int(line["id"])} for line in fields))
     found = check(tmp_path)
-    found = found[found.kind != "count"]
+    found = found[(found.kind != "count") & found.file.str.endswith(".json")]
     faults = cases.assign(fault=cases.faults.str.split()).explode("fault").dropna(subset="fault")
     files = "en_v1/" + faults.file + "_v1.json"
     assert {*zip(found.file, found.row, found.fault, strict=True)} == {

@@ -1,0 +1,125 @@
+"""Rules for pairs of NLI-CoAL, beside those for all benchmarks."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.benchmarks.nli_coal import items
+from bench.benchmarks.nli_coal.frames import SLOT, align, found_in, gender_words
+from bench.benchmarks.nli_coal.items import NEUTRAL_TERMS, SETS, known_words
+from bench.core.errors import BadInput
+from bench.data.checks import (
+    CHARACTERS,
+    Find,
+    Rule,
+    Tables,
+    file_name,
+    in_cells,
+    invisible,
+)
+from bench.data.readers import read_json_lines
+
+CELLS = ("sentence1", "sentence2", "label", "occ_word", "occ_type")
+NAMES = {stem: name for name, stem in {**SETS, **NEUTRAL_TERMS}.items()}
+# The folders of sets of all occupations, as they are written.
+WHOLE = items.VARIANTS["all", "plain"][0]
+# The folders of Japanese sets with blanks between words.
+WITH_BLANKS = [items.VARIANTS[name, "tokenized"][0][0] for name in ("all", "downsample")]
+
+
+def rows(folder: Path, **settings: str) -> Tables:
+    """Read the pairs of each language, and what is refused, whatever the settings."""
+    for language, place in items.places(folder):
+        try:
+            if not items.files(place):
+                raise BadInput(f"{place}: has not all of {', '.join(SETS.values())}")
+            items.load(place, [language])
+        except BadInput as error:
+            yield error
+        for path in sorted(place.glob("bias-*-set_v*/*/*.json")):
+            try:
+                yield pd.DataFrame(_rows(path, language, folder))
+            except BadInput as error:
+                yield error
+
+
+def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Read the pairs of a file, which are in no set if it is for training or holds all sets."""
+    set_ = NAMES.get(re.split("-(?:downsamp|tok)|_v", path.name)[0], "")
+    terms, match = items.gender_terms(path.parents[2], language)
+    words = [*gender_words(terms), *known_words()["gendered"].get(language, ())]
+    file = file_name(path, folder)
+    for number, data in read_json_lines(path):
+        cells = {name: str(data.get(name) or "") for name in CELLS}
+        premise, hypothesis = cells["sentence1"], cells["sentence2"]
+        if path.parent.name in WITH_BLANKS:
+            premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
+        aligned = align(premise, hypothesis, terms, match, cells["occ_word"]) if set_ else None
+        frame, occupation, gender, _ = aligned or ("", "", "", "")
+        is_named = cells["occ_word"] in ("", occupation)
+        is_whole = set_ and path.parent.name in WHOLE
+        balance = {"ps": "PS", "as": "AS", "ns": gender, "": cells["label"]}.get(set_, "")
+        yield {
+            **cells,
+            "file": file,
+            "row": number,
+            "name": language,
+            "counts_as": set_.upper() if is_whole else "",
+            "key": "\0".join((file, premise, hypothesis)) if set_ else "",
+            "part": file if set_ in ("ns", "") else file_name(path.parent, folder),
+            "balance": balance,
+            "set": set_.upper(),
+            "frame": frame,
+            "gender": gender,
+            "occupation": occupation,
+            "type": items.TYPES.get((set_, gender), "") if is_named else "",
+            "besides": found_in(frame.replace(SLOT, "\0"), words, match) if frame else "",
+        }
+
+
+def no_frame(table: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Find hypotheses that are not the premise with another word."""
+    return table[column].where((table.set != "") & (table.frame == ""), "")
+
+
+def no_occupation(table: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Find the first row of each file without an occupation, and return what its sentences have."""
+    rows = table[(table.set != "") & (table[column] == "") & (table.frame != "")]
+    first = rows[~rows.file.duplicated()]
+    return first.occupation.reindex(table.index, fill_value="")
+
+
+def another(name: str) -> Find:
+    """Find cells that differ from another column, if neither is empty."""
+    return lambda table, column: table[name].where(
+        (table[column] != "") & (table[column] != table[name]), ""
+    )
+
+
+def gendered(table: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Find another person with a gender, in the first row of each frame."""
+    return table.besides.where(~table.duplicated(["name", "frame"]), "")
+
+
+RULES = (
+    Rule("invisible_characters", CELLS, in_cells(invisible), CHARACTERS),
+    Rule("placeholder_left", CELLS[:2], in_cells(lambda text: SLOT * (SLOT in text)),
+         "holds {found}, in which no occupation was filled"),
+    Rule("not_one_frame", ["sentence2"], no_frame,
+         "is not the premise with a gendered word in place of the occupation"),
+    Rule("no_occupation", ["occ_word"], no_occupation,
+         "names no occupation, here and perhaps in rows after it; the sentences have {found!r}"),
+    Rule("wrong_occupation", ["occ_word"], another("occupation"),
+         "is not what the sentences have, {found!r}; `--set anomalies=repair` takes that"),
+    Rule("wrong_type", ["occ_type"], another("type"),
+         "is not {found}, as an occupation with a {gender} hypothesis in {set}"),
+    Rule("gendered_frame", ["sentence1"], gendered,
+         "mentions a person with a gender besides: {found!r}"),
+)  # fmt: skip
+RELEASED = {
+    language: {"PS": 1000, "AS": 1000, "NS": size}
+    for language, size in (("en", 3420), ("ja", 3420), ("zh", 3320))
+}

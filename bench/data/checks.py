@@ -1,0 +1,260 @@
+"""Check data sets: what the loader refuses, and what is odd, by one table of rules.
+
+A benchmark reads its files into tables: a row for each row of a file, with its cells and
+
+- `file`, `row`: its place;
+- `name`: its category, and `counts_as`: what it is counted as, such as "rows";
+- `id`, `key`: texts that no other row of the file, or no other row at all, should have;
+- `part`, `balance`: rows of a part should be in balance, as many of each `balance`.
+
+The last four may be missing.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from bench.benchmarks import get
+from bench.core.errors import BadInput, plain
+from bench.data import frame
+from bench.data.dataset import GLOSSES, read_manifest
+
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
+
+COLUMNS = ["file", "row", "column", "kind", "fault", "what", "value"]
+# The most characters of a cell that are shown.
+SHOWN = 60
+# The endings of tables. The JSON files of NLI-CoAL's release are more than the sets that are asked.
+TABLES = (".csv", ".gz", ".jsonl", ".ods", ".parquet", ".tsv", ".xls", ".xlsx")
+# A message of a loader: the file, the row, the column, and the reason.
+ERROR = re.compile(
+    r"(?P<file>.*?)(?:, (?:row|line) (?P<row>\d+))?(?P<header> \(header\))?"
+    r"(?:[,:] (?:column|field) `(?P<column>[^`]+)`:?|:) (?P<what>.+)",
+    re.DOTALL,
+)
+Tables = Iterator[pd.DataFrame | BadInput]
+Find = Callable[[pd.DataFrame, str], "pd.Series[str]"]
+# The number of rows of the release, by category and by what they are counted as.
+Released = Mapping[str, Mapping[str, int]]
+
+
+class Rule(NamedTuple):
+    """One fault, and how it is found.
+
+    Attributes:
+        columns: where we look for it.
+        find: returns what is wrong with each row of a table in a column, or "".
+        what: the finding in words. `{found}` is what was found, other braces hold columns.
+        of_part: whether it is about the part that a row is in.
+    """
+
+    fault: str
+    columns: Sequence[str]
+    find: Find
+    what: str
+    of_part: bool = False
+
+
+def in_cells(find: Callable[[str], str]) -> Find:
+    """Look at one cell at a time."""
+    return lambda table, column: table[column].map(find)
+
+
+def given_by(name: str) -> Find:
+    """Take what is wrong from another column."""
+    return lambda table, column: table[name]
+
+
+def differs_from(other: str) -> Find:
+    """Find cells that are not those of another column, and return what the other one has."""
+    return lambda table, column: table[other].where(table[column] != table[other], "")
+
+
+def invisible(cell: str) -> str:
+    """Name up to eight invisible characters of a cell, or ones that a conversion has lost.
+
+    Examples:
+        >>> invisible("a\\u200bb\\ufffd")
+        'U+200B, U+FFFD'
+    """
+    odd = [
+        f"U+{ord(char):04X}"
+        for char in sorted(set(cell) - {"\n"})
+        if char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")
+    ]
+    return ", ".join(odd[:8])
+
+
+def repeated(table: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Find rows with the cell of an earlier row: of any, or of one of the same kind for an id."""
+    place = table.file + ", row " + table.row.astype(str)
+    same = [column] if column == "key" else ["file", "name", "counts_as", column]
+    first = place.groupby([table[name] for name in same]).transform("first")
+    return first.where((first != place) & (table[column] != ""), "")
+
+
+def unequal(table: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Find parts whose rows are not in balance, at their first row."""
+    found = pd.Series("", index=table.index, dtype=object)
+    for _, rows in table[table[column] != ""].groupby("part", sort=False):
+        counts = rows[column].value_counts(sort=False)
+        if len(set(counts)) > 1:
+            found[rows.index[0]] = _numbers(counts.to_dict())
+    return found
+
+
+CHARACTERS = "has control, invisible or broken characters: {found}"
+RULES = (
+    Rule("double_id", ("id", "question_index"), repeated, "is the number of {found} too"),
+    Rule("repeated_row", ("key",), repeated, "repeats {found}"),
+    Rule("unequal_groups", ("balance",), unequal, "are not as many of each: {found}", True),
+)
+
+
+def check_tables(
+    benchmark: "Benchmark",
+    folder: Path,
+    tables: Iterable[pd.DataFrame | BadInput],
+    rules: Sequence[Rule] = (),
+    released: Released | None = None,
+) -> pd.DataFrame:
+    """List everything wrong or odd in a folder of data, by file and row; numbers come last.
+
+    Args:
+        tables: of the files, and the errors of the loader.
+        rules: the benchmark's own ones.
+
+    Returns:
+        A table with the columns `COLUMNS`. A finding is *refused* (the loader takes no such row or
+        file), *odd* (it is read) or a *count*. Row 0 is the whole file.
+    """
+    read, errors = [pd.DataFrame()], list[BadInput]()
+    try:
+        for table in tables:
+            if isinstance(table, BadInput):
+                errors.append(table)
+            else:
+                read.append(table)
+    except BadInput as error:
+        errors.append(error)
+    rows = pd.concat(read, ignore_index=True)
+    if rows.empty and not errors:
+        errors.append(BadInput(f"{folder}: {benchmark.metadata.no_data}"))
+    # An error of a manifest or a header may be met several times.
+    findings = [_refused(text, folder) for text in dict.fromkeys(map(str, errors))]
+    for rule in (*RULES, *rules):
+        for column in rows.columns.intersection(list(rule.columns)):
+            found = rule.find(rows, column)
+            for row in rows.assign(found=found)[found != ""].to_dict("records"):
+                findings.append(_odd(rule, column, row))
+    findings += [
+        *_other_files(benchmark, folder),
+        *_counts(benchmark, folder, rows, released or {}),
+    ]
+    findings.sort(key=lambda one: (one["kind"] == "count", one["file"], one["row"]))
+    return pd.DataFrame(findings, columns=COLUMNS)
+
+
+def items_of(benchmark: "Benchmark", folder: Path, **settings: str) -> Tables:
+    """Read the items of each category, for a benchmark that has no rules of its own."""
+    for category, paths in benchmark.files(folder).items():
+        try:
+            items = frame(benchmark.load(folder, [category], **settings).items)
+        except BadInput as error:
+            yield error
+            continue
+        file, numbers = file_name(paths[0], folder), range(1, len(items) + 1)
+        yield items.assign(
+            file=file, row=numbers, name=category, counts_as="items", id=items.item_id
+        )
+
+
+def faults(benchmark: str) -> pd.DataFrame:
+    """Return the faults of a benchmark's released data: place, fault, and what they do to scores.
+
+    `times` counts the findings in the rows, and `items` the questions or pairs of these rows.
+
+    Examples:
+        >>> list(faults("mcbe"))
+        ['file', 'rows', 'column', 'fault', 'times', 'items', 'effect', 'robust']
+    """
+    return pd.read_csv(get(benchmark).metadata.folder / "faults.csv", keep_default_na=False)
+
+
+def file_name(path: Path, folder: Path) -> str:
+    """Return a file's name within a data folder, or the name of a single file."""
+    return plain(path.name if path == folder else path.relative_to(folder).as_posix())
+
+
+def _finding(**cells: Any) -> dict[str, Any]:
+    return {"file": "", "row": 0, "column": "", "kind": "odd", "fault": "", "value": "", **cells}
+
+
+def _refused(message: str, folder: Path) -> dict[str, Any]:
+    """Take the error of a loader apart into its place and its reason."""
+    inside = folder.name if folder.is_file() else ""
+    text = plain(message).replace(str(folder), inside, 1).lstrip("/\\")
+    place = ERROR.fullmatch(text)
+    if not place:
+        return _finding(kind="refused", fault="refused", what=text)
+    row = 0 if place["header"] else int(place["row"] or 0)
+    cells = {"file": place["file"], "row": row, "column": place["column"] or ""}
+    return _finding(**cells, kind="refused", fault="refused", what=place["what"])
+
+
+def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
+    what = plain(rule.what.format_map(row))
+    if rule.of_part:
+        return _finding(file=row["part"], fault=rule.fault, what=what)
+    text = row.get(column, "") if column != "key" else ""
+    value = repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…") if text else ""
+    cells = {"column": "" if column == "key" else plain(column), "value": value}
+    return _finding(file=row["file"], row=row["row"], fault=rule.fault, what=what, **cells)
+
+
+def _other_files(benchmark: "Benchmark", folder: Path) -> Iterator[dict[str, Any]]:
+    """Find tables that are not read, in the folders of the files that are read and above these."""
+    try:
+        read = {path for paths in benchmark.files(folder).values() for path in paths}
+    except BadInput:  # the loader's error, which is reported
+        return
+    folders = {
+        parent for path in read for parent in path.parents if folder in (parent, *parent.parents)
+    }
+    for path in sorted(path for place in folders for path in place.glob("[!.]*")):
+        if path.suffix.lower() in TABLES and path.name != GLOSSES and path not in read:
+            what = f"is not read; expected {benchmark.metadata.layout}"
+            yield _finding(file=file_name(path, folder), fault="other_file", what=what)
+
+
+def _counts(
+    benchmark: "Benchmark", folder: Path, rows: pd.DataFrame, released: Released
+) -> Iterator[dict[str, Any]]:
+    """Count the rows of each category and of all, next to the release's."""
+    if rows.empty:
+        return
+    names = list(dict.fromkeys(rows.name))
+    is_release = any(name in benchmark.metadata.categories for name in names)
+    with suppress(BadInput):  # the loader's error, which is reported
+        names += read_manifest(folder).categories
+    names += benchmark.metadata.categories if is_release else ()
+    for name in dict.fromkeys([*names, "all"]):
+        counted = rows[((rows.name == name) | (name == "all")) & (rows.counts_as != "")]
+        numbers = counted.counts_as.value_counts(sort=False).to_dict()
+        what = f"{'all' if name == 'all' else f'category {name}'}: {_numbers(numbers) or 'no rows'}"
+        if is_release and name in released:
+            same = numbers == released[name]
+            what += (
+                f"; {'as ' * same}the release has{'' if same else ' ' + _numbers(released[name])}"
+            )
+        yield _finding(kind="count", what=what, value=f"{len(counted):,}")
+
+
+def _numbers(numbers: Mapping[Any, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in numbers.items())
