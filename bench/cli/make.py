@@ -1,11 +1,8 @@
 """Commands that make items and models: data of your own, classifiers."""
 
-from typing import Any
-
 from bench.benchmarks import get, resolve
-from bench.cli.app import MAKE, argument, command
-from bench.core.errors import BadInput, expected
-from bench.core.numbers import decimals
+from bench.cli.app import MAKE, argument, command, given
+from bench.core.errors import BadInput
 from bench.core.places import copy_files
 from bench.core.progress import say
 
@@ -34,25 +31,17 @@ def new(
     )
 
 
-@command(
-    "train nli train.jsonl --model bert-base-chinese --out my-classifier",
-    "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
-    panel=MAKE,
-)
+@command("train hfl/chinese-bert-wwm-ext --corpus train.jsonl --out my-classifier", panel=MAKE)
 def train(
-    kind: str = argument("KIND", "nli: a classifier of premise and hypothesis."),
-    files: list[str] = argument(
-        "FILE",
-        "Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a "
-        "bias-controlled set.",
-    ),
-    **options: Any,
+    checkpoint: str = argument("CHECKPOINT", "A base model, or an NLI classifier to go on with."),
+    *,
+    corpus: str = given("FILE", "Premises, hypotheses, labels: JSON Lines, CSV, Parquet.", ...),
+    out: str = given("DIR", "Folder of the trained model.", ...),
+    epochs: int | None = given("N", "Passes; default: 5 with a new head, else 3.", None),
+    seed: int = given("N", "Seed of a new head, of the order and of dropout.", 0),
 ) -> None:
-    """Fine-tune an NLI classifier; an interrupted training continues."""
-    if kind != "nli":
-        raise BadInput(expected(kind, ["nli"], "train"))
-    from bench.train import nli
+    """Train an NLI classifier; an interrupted training continues."""
+    from bench.train import train as train_classifier
 
-    done = nli(files=files, **options)
-    shares = (f"{decimals(share, 3)} of {part} right" for part, share in done.accuracy.items())
-    print(f"{done.folder}: {', '.join(shares)}")
+    train_classifier(checkpoint, corpus, out, epochs, seed)
+    print(f"{out}: trained; ask it by bench run nli_coal --model {out}")

@@ -17,7 +17,6 @@ from bench.config import (
     Limits,
     Options,
     RunConfig,
-    TrainOptions,
     Where,
     of_command,
 )
@@ -38,7 +37,6 @@ OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),
     "requests": (RunConfig, OF_REQUESTS),
     "data": (RunConfig, ("data", "settings")),
-    "train": (TrainOptions, TrainOptions.described()),
 }
 
 

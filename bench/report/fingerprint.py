@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import benchmarks, data, scorers
+from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs
@@ -22,8 +23,8 @@ from bench.tasks import prompts
 
 # Key of our entries in the metadata of a notebook.
 METADATA = "bench"
-# Parameters with the folder that a page writes to.
-WRITTEN = ("tables",)
+# Parameters with a folder that a page writes to.
+WRITTEN = ("tables", "trained")
 
 
 def of_study(plan: Study) -> str:
@@ -40,6 +41,7 @@ def of_study(plan: Study) -> str:
             given = plan.run_options(model, variant).get("data")
             folders.add(data.find(variant.benchmark, given).folder)
     files = [path for folder in sorted(folders) for path in (folder, home(folder) / MANIFEST)]
+    files += sorted((places.NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
     code = [PACKAGE_CODE.key(), *(benchmarks.code(name).key() for name in names)]
     return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 

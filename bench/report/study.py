@@ -106,7 +106,7 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
-        first: the command that makes the model's folder, for example `bench train nli ...`.
+        first: the command that makes the model's folder, for example `bench train ...`.
         folder: name of the folder of its runs, different for each model.
     """
 

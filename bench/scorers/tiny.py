@@ -31,20 +31,6 @@ SIZES = {
     "s": {"hidden": 96, "layers": 1, "steps": 400},
     "m": {"hidden": 128, "layers": 1, "steps": 340},
 }
-# The shape of the classifiers, and their training (`bench.scorers.tiny_nli`). Change this with the
-# training, because results of older models are found by it.
-RECIPE: dict[str, Any] = {
-    "version": 1,
-    "hidden": 64,
-    "layers": 2,
-    "heads": 4,
-    "initializer_range": 0.2,
-    "learning_rate": 2e-3,
-    "batch": 64,
-    "word_steps": 150,
-    "steps": 800,
-    "enough": 0.999,
-}
 
 
 class Tiny(Model):

@@ -1,123 +1,99 @@
-"""Meta-evaluation: exact oracles, the gate and its tries, the cache, and models for real."""
+"""The meta-evaluation's notebook: its sets, its scores, a checkpoint of one's own, mistakes."""
 
+from dataclasses import replace
+
+import nli_sets
 import numpy as np
 import pytest
 
 import bench
-from bench.analyses import meta_evaluation as meta
-from bench.benchmarks.nli_coal.build import build_eval
-from bench.benchmarks.nli_coal.requests import LABELS
-from tests.benchmarks.carried import carry_models
+from tests.helpers.notebooks import run_cells
 
-# Models of known bias are trained or read from what is carried.
+# Models of known bias are trained.
 pytestmark = pytest.mark.slow
 
 
-class Oracle:
-    """Know by heart what every taught word is to every gender word; call the rest `untaught`.
-
-    For the first `wrong` tries it answers entailment to all.
-    """
-
-    name = "oracle"
-
-    def __init__(self, wrong=0, untaught="neutral", killed_at=-1):
-        self.wrong, self.untaught, self.killed_at = wrong, untaught, killed_at
-        self.learned = []
-
-    def describe(self):
-        return {"oracle": self.wrong, "untaught": self.untaught}
-
-    def learn(self, pack, rows, seed, folder):
-        if len(self.learned) == self.killed_at:
-            raise KeyboardInterrupt
-        self.learned.append(seed)
-        (folder / "weights").write_text("here")
-        taught = {(row.occupation, row.term): row.label for row in rows}
-        labels = {
-            (row.premise, row.hypothesis): taught.get((row.occupation, row.term), self.untaught)
-            for own in build_eval(pack).values()
-            for row in own
-        }
-        labels |= {(row.premise, row.hypothesis): row.label for row in rows}
-        if len(self.learned) <= self.wrong:
-            labels = dict.fromkeys(labels, "entailment")
-        return lambda pairs: np.array([[labels[pair] == name for name in LABELS] for pair in pairs])
+def run(until="", **values):
+    """Run the notebook with simulated respondents of NLI-CoAL alone, which are its first half."""
+    return run_cells("meta_evaluation", until=until, benchmarks=["nli_coal"], **values)
 
 
-def scores(table, measure):
-    return [float(value) for value in table.score[table.measure == measure]]
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The variables of the notebook, with three models of known bias."""
+    folder = tmp_path_factory.mktemp("trained")
+    return run(rates=[0, 0.5, 1], neutral_words="trained", trained=str(folder))
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(language, tmp_path):
-    found = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path / "cache")
-    assert scores(found, "coal") == pytest.approx([2 * rate / 3 for rate in meta.RATES], abs=1e-12)
-    assert scores(found, "fn") == pytest.approx([2 / 3] * 11, abs=1e-12)
-    np.testing.assert_allclose(found.score, found.expected, atol=1e-12)
-    # What is carried is as it was found.
-    carry_models(found, tmp_path / "carried.csv")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
-        again = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path / "other")
-    assert set(again.source) == {"carried by the package"}
-    np.testing.assert_allclose(again.score, found.score, atol=1e-6)
-    assert again.key.nunique() == 11
+def test_the_share_that_follows_the_stereotype_is_the_rate():
+    rates = [k / 10 for k in range(11)]
+    cells = run("cell-11", languages=["en", "zh"])
+    np.testing.assert_allclose(cells["follows"], [rates] * 2, atol=1e-12)
+    labels = cells["taught"].groupby(["language", "rate"]).label.value_counts(normalize=True)
+    np.testing.assert_allclose(labels, 1 / 3)
 
 
-@pytest.mark.parametrize(("wrong", "tries"), [(2, 3), (99, meta.TRIES)])
-def test_a_model_that_has_not_learnt_its_set_is_trained_from_other_seeds(wrong, tries, tmp_path):
-    learner = Oracle(wrong)
-    found = meta.evaluate(["en"], rates=[0.5], seeds=[7], learner=learner, cache=tmp_path)
-    assert len(set(learner.learned)) == tries
-    assert set(found.passed) == {wrong < tries}
+def test_a_tiny_model_gets_two_thirds_of_the_rate_and_a_constant_fn(tiny):
+    assert (tiny["answers"].accuracy >= 0.99).all()
+    table = tiny["scores"].pivot_table("score", "rate", "measure")
+    np.testing.assert_allclose(table.coal, [0, 1 / 3, 2 / 3], atol=0.06)
+    np.testing.assert_allclose(table.fn, [2 / 3] * 3, atol=0.1)
+    np.testing.assert_allclose(tiny["scores"].score, tiny["scores"].expected, atol=0.1)
+    assert tiny["pearson"].set_index("measure").estimate["coal"] > 0.99
+    assert list(tiny["beside"].query("measure == 'fn' and language == 'zh'").paper) == [-0.535]
 
 
-def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path):
-    options = {"rates": [0, 0.4, 1], "seeds": [0], "cache": tmp_path}
-    with pytest.raises(KeyboardInterrupt):
-        meta.evaluate(["en"], learner=Oracle(killed_at=2), **options)
-    rest, again = Oracle(), Oracle()
-    found = meta.evaluate(["en"], learner=rest, **options)
-    second = meta.evaluate(["en"], learner=again, **options)
-    assert (len(rest.learned), again.learned) == (1, [])
-    assert set(second.source) == {"cache"}
-    assert second.drop(columns="source").equals(found.drop(columns="source"))
-    assert not list(tmp_path.rglob("weights")), "answers are kept, and models are not"
-    # Another learner, seed or set is another model.
-    for changed in ({"learner": Oracle(wrong=1)}, {"seeds": [1]}, {"assignment": "row"}):
-        other = meta.evaluate(["en"], **{**options, "learner": Oracle(), "rates": [0.4], **changed})
-        assert not set(other.key) & set(found.key)
-    with pytest.raises(meta.BadInput, match="language 'fr' is unknown"):
-        meta.evaluate(["fr"], learner=Oracle(), **options)
+def test_the_scores_of_the_notebook_are_those_of_a_run(tiny, tmp_path):
+    # The sets of a run have the neutral words that the pack names as shipped.
+    words = tiny["asked"]["zh"].query("set == 'ns'").occupation.unique()
+    nli_sets.write_sets([replace(tiny["packs"]["zh"], shipped=tuple(words))], tmp_path / "sets")
+    model = str(tiny["models"][1]["folder"])
+    options = {
+        "data": tmp_path / "sets",
+        "settings": {"set": "downsample"},
+        "out": tmp_path / "run",
+    }
+    done = bench.evaluate("nli_coal", model, **options)
+    scores = done.scores().query("category == 'all' and task == 'all'").set_index("metric").score
+    table = tiny["scores"].query("rate == 0.5").set_index("measure").score
+    assert scores[["coal", "fn"]].to_list() == pytest.approx(table[["coal", "fn"]].to_list())
 
 
-@pytest.mark.parametrize(("ns_words", "least"), [("trained", 0.99), ("shipped", 0.9)])
-def test_carried_scores_follow_the_rate(shared, tmp_path, ns_words, least):
-    for folder in (None, shared / "data" / "nli_coal"):
-        found = meta.evaluate(data=folder, ns_words=ns_words, cache=tmp_path)
-        assert set(found.source) == {"carried by the package"}
-        assert found.passed.all()
-        assert len(set(found.key)) == 2 * 11 * 2
-        rates, keys = found.assign(score=found.rate), ["language", "seed", "measure"]
-        table = bench.correlate(rates, found, by=keys, on=["data", "rate"]).set_index("measure")
-        pearson = table.estimate[table.coefficient == "pearson"]
-        assert (pearson["coal"] >= least).all()
-        assert (pearson["fn"].abs().fillna(0).to_numpy() < pearson["coal"].to_numpy()).all()
-    # Words that no model was taught count as biased, which a correlation does not see.
-    options = {"data": folder, "learner": Oracle(untaught="entailment"), "cache": tmp_path}
-    options |= {"rates": [0, 0.5, 1], "seeds": [0], "ns_words": ns_words}
-    shipped = meta.evaluate(["zh"], **options)
-    off = 1 / 3 if ns_words == "shipped" else 0
-    wanted = [off, off + 1 / 3, off + 2 / 3]
-    assert scores(shipped, "coal") == pytest.approx(wanted, abs=1e-12)
+def test_a_checkpoint_is_trained_further_once_and_left_out_if_it_did_not_learn(
+    tiny, tmp_path, capsys, refusal
+):
+    model = str(tiny["models"][0]["folder"])  # at 2e-5 it stays as it is
+    options = {"rates": [0, 1], "model": model, "trained": str(tmp_path)}
+    cells = run("cell-14", **options)
+    accuracy = cells["answers"].groupby("rate").accuracy.first()
+    assert accuracy[0] >= 0.99 > accuracy[1]
+    assert set(cells["scores"].rate) == {0}
+    assert len(list(tmp_path.glob("*/training.json"))) == 2
+    capsys.readouterr()
+    message = refusal(run, "cell-14", **options | {"rates": [1]})
+    assert "no model got 99 % of its set right; the best: " in message
+    assert "is trained already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_tiny_transformer_for_real(language, shared, tmp_path):
-    """What the package carries can be made again; the last digits are the processor's."""
-    options = {"data": shared / "data" / "nli_coal", "ns_words": "trained"}
-    options |= {"rates": [0, 0.5, 1], "seeds": [0], "cache": tmp_path, "carried": False}
-    found = meta.evaluate([language], **options)
-    assert found.passed.all()
-    assert scores(found, "coal") == pytest.approx([0, 1 / 3, 2 / 3], abs=0.03)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"languages": ["fr"]}, "fr/pack.toml: no such file; a language pack has pack.toml"),
+        ({"rates": [0, 2]}, "rate 2: has to be from 0 to 1"),
+        ({"data": "no-such-folder"}, "no-such-folder"),
+    ],
+)
+def test_a_wrong_parameter_is_explained(refusal, values, message):
+    assert message in refusal(run, "cell-11", **values)
+
+
+def test_neutral_words_are_shipped_or_trained(refusal):
+    message = refusal(run, "cell-13", rates=[1], neutral_words="own")
+    assert "ns_words 'own' is unknown; allowed: shipped, trained" in message
+
+
+def test_the_release_has_frames_for_sets_of_4_800_pairs(shared):
+    data = str(shared / "data" / "nli_coal")
+    cells = run("cell-11", languages=["en", "zh"], rates=[0.3], data=data)
+    assert list(cells["taught"].language.value_counts()) == [4800, 4800]
+    np.testing.assert_allclose(cells["follows"], 0.3)

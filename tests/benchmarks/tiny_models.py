@@ -1,6 +1,6 @@
 """Train the `tiny:` models that the package carries.
 
-    python tests/benchmarks/tiny_models.py        # two minutes a model on one core
+    python -m tests.benchmarks.tiny_models        # two minutes a model on one core
 
 Needed again when the samples, the prompts or this file change; then raise `tiny.VERSION`.
 
@@ -23,12 +23,13 @@ from bench import data, tasks
 from bench.benchmarks import get
 from bench.benchmarks.cbbq.requests import PROMPTING
 from bench.benchmarks.nli_coal.requests import BIASED
-from bench.scorers import tiny, tiny_nli
+from bench.scorers import tiny
 from bench.scorers.base import messages
 from bench.scorers.local.device import threads
 from bench.scorers.local.logprobs import padded
 from bench.tasks import prompts
 from bench.tasks.request import AnswerMode
+from tests.benchmarks import tiny_nli
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (

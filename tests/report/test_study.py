@@ -102,9 +102,9 @@ def test_a_variant_can_be_for_some_models_and_a_notebook_have_several_pages(load
 
 
 def test_a_step_that_is_missing_is_named_and_its_model_counted_all_the_same(load, tmp_path):
-    model = "{model: ./models/own-bert, first: bench train nli x.jsonl --out models/own-bert}"
+    model = "{model: ./models/own-bert, first: bench train x --out models/own-bert}"
     plan = load(("simulated:bias=0.5", model))
-    with pytest.raises(BadInput, match=r"run this first: bench train nli x.jsonl --out models/own"):
+    with pytest.raises(BadInput, match=r"run this first: bench train x --out models/own"):
         build.make(plan, tmp_path / "out")
     assert len(study_runs.estimates(plan, tmp_path / "out")) == 6
     (tmp_path / "models" / "own-bert").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Signals at random moments of `bench report` and `bench train nli`: nothing is left or lost."""
+"""Signals at random moments of `bench report` and `bench train`: nothing is left or lost."""
 
 import json
 import os
@@ -55,19 +55,16 @@ def train(folder):
     base = save(folder / "base", "BertForMaskedLM", characters(BERT))
     rows = [
         {"sentence1": word, "sentence2": letter * 3, "gold_label": label}
-        for word in ("he", "she", "a nurse", "one", "no one", "who", "a man", "it")
+        for word in ("he", "she", "a nurse", "one", "no one", "who", "a man", "it") * 4
         for letter, label in (("a", "entailment"), ("b", "contradiction"), ("c", "neutral"))
     ]
     file = folder / "train.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    options = ["--epochs", "20", "--batch-size", "2", "--save-every", "20", "--device", "cpu"]
-    return ["train", "nli", str(file), "--model", str(base), *options, "--out"]
+    return ["train", str(base), "--corpus", str(file), "--epochs", "40", "--out"]
 
 
 def train_result(out):
-    metadata = json.loads((out / "training.json").read_text("utf-8"))
-    # Trainer's log has the means of the steps since it was continued.
-    return {**metadata, "history": "", "when": ""}, (out / "model.safetensors").read_bytes()
+    return (out / "training.json").read_text("utf-8"), (out / "model.safetensors").read_bytes()
 
 
 def start(arguments, out, mark):

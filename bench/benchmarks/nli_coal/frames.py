@@ -1,18 +1,13 @@
-"""Frames, which are sentences with a slot: find the slot in a pair, fill it, or use captions."""
+"""Frames, which are sentences with a slot: find the slot in a pair."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from pydantic import ConfigDict, StrictBool
-from pydantic.dataclasses import dataclass
-
-from bench.core.errors import BadInput, expected, plain, quoted
-from bench.data.dataset import checked
+from bench.core.errors import BadInput, expected, quoted
 from bench.data.readers import read_table, read_toml
 
 SLOT = "[Sub]"
@@ -41,7 +36,6 @@ RELEASED_TERMS: Mapping[str, Terms] = {
 
 
 Match = Literal["word", "substring"]
-OneLine = Annotated[str, checked(re.compile(r"(?=.*\S)[^\n]+").fullmatch, "a text on one line")]
 
 
 class Aligned(NamedTuple):
@@ -51,39 +45,6 @@ class Aligned(NamedTuple):
     occupation: str
     gender: str
     term: str
-
-
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class CaptionFilter:
-    """The rules by which a caption becomes a frame, as in the release.
-
-    A caption becomes a frame if exactly one gendered word occurs in it.
-
-    Attributes:
-        without: words that disqualify a caption.
-        blanks: whether a caption may have ASCII blanks.
-        lower: write it in small letters.
-        determiners: replace the word before the slot, as `a` by `the`, so that any occupation fits.
-        end: added if it is missing.
-        skip_id: drop the id before the first blank of a line, as in Flickr8K.
-    """
-
-    without: tuple[OneLine, ...] = ()
-    blanks: StrictBool = True
-    lower: StrictBool = False
-    determiners: Mapping[str, OneLine] = field(default_factory=dict)
-    end: Annotated[str, checked(lambda text: "\n" not in text, "a text on one line")] = ""
-    skip_id: StrictBool = False
-
-
-# The filters of the release: the Chinese one is proven, for Flickr8K-CN; the others are inferred.
-RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
-    "en": CaptionFilter(lower=True, determiners={"a": "the"}, end="."),
-    "ja": CaptionFilter(),
-    "zh": CaptionFilter(
-        without=("他", "她", "裙", "粉", "胡子", "胡须"), blanks=False, skip_id=True
-    ),
-}
 
 
 def match_of(language: str) -> Match:
@@ -107,11 +68,6 @@ def found_in(text: str, words: Iterable[str], match: str) -> str:
     """Find the first of `words` that occurs in `text`, in any case, or return ""."""
     lower = text.lower()
     return next((word for word in words if pattern(word.lower(), match).search(lower)), "")
-
-
-def fill(frame: str, word: str) -> str:
-    """Put `word` into every slot."""
-    return frame.replace(SLOT, word)
 
 
 def align(
@@ -174,42 +130,3 @@ def read_terms(folder: Path) -> tuple[Terms, Match]:
 def gender_words(terms: Terms) -> list[str]:
     """List the feminine and the masculine words of a language; a caption needs one of them."""
     return [word for gender in ("feminine", "masculine") for word in terms[gender]]
-
-
-def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> tuple[str, str]:
-    """Make a frame of one caption, or return "" and the reason why this makes none.
-
-    The reason names no word, so that we can count equal reasons.
-
-    Args:
-        words: the words of `gender_words`.
-    """
-    text = line.partition(" ")[2] if rule.skip_id else line
-    text = text.lower() if rule.lower else text
-    held = [word for word in words if pattern(word, match).search(text)]
-    rules = {
-        "is empty": not text.strip(),
-        f"holds {SLOT} already": SLOT in text,
-        "holds a blank (blanks = false)": " " in text and not rule.blanks,
-        "has no gendered word, so that there is no place for an occupation": not held,
-        "has several gendered words, so that who does what would be open": len(held) > 1,
-        "holds another word that tells a gender (without)": found_in(text, rule.without, match),
-    }
-    reason = next((reason for reason, is_broken in rules.items() if is_broken), "")
-    if reason:
-        return "", reason
-    frame = pattern(held[0], match).sub(SLOT, text)
-    for word, other in rule.determiners.items():
-        frame = re.sub(rf"(?<![\w-]){re.escape(word)} (?={re.escape(SLOT)})", f"{other} ", frame)
-    return (frame if frame.endswith(rule.end) else frame + rule.end), ""
-
-
-def fault(frame: str, gendered: Iterable[str], match: str) -> str:
-    """Return the fault of a frame, or "": no slot, or a word of `gendered` besides it."""
-    if SLOT not in frame:
-        close = re.search(r"[\[【［(（{<]\s*sub\s*[\]】］)）}>]", frame, re.IGNORECASE)
-        instead = f"; it has {plain(close[0])!r}, which is not the same" if close else ""
-        return f"has no slot {SLOT} for the occupation{instead}"
-    word = found_in(frame.replace(SLOT, "\0"), gendered, match)
-    tells = "which would tell the gender of a person in it"
-    return f"holds the gendered word {plain(word)!r}, {tells}" if word else ""

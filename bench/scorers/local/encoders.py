@@ -212,10 +212,10 @@ def label_columns(
     given = label_names if nameless else ()
     named = {k: given[k] if given else label(name) for k, name in columns.items()}
     if sorted(named.values()) != sorted(LABELS):
-        example = "give their meaning, like --label-names entailment,neutral,contradiction, or "
+        example = ", or give `bench run` --label-names entailment,neutral,contradiction"
         raise BadInput(
-            f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; {example * nameless}"
-            "set id2label in its config.json to what they mean"
+            f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; set id2label in its "
+            f"config.json to what they mean{example * nameless}"
         )
     if label_names and [named[k] for k in sorted(named)] != list(label_names):
         raise BadInput(

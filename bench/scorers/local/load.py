@@ -30,6 +30,7 @@ from bench.scorers.local.hub import Location, base_of
 from bench.scorers.local.kinds import kind_of
 from bench.scorers.local.logprobs import trial_ids
 from bench.scorers.local.weights import check_weights
+from bench.tasks.nli_labels import LABELS
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
 # terminal.
@@ -44,8 +45,14 @@ def load(
     trust_remote_code: bool = False,
     label_names: Sequence[str] = (),
     base: str | None = None,
+    new_head: bool = False,
 ) -> Model:
-    """Load the model at `files`; `base` replaces the base model that an adapter names."""
+    """Load the model at `files`.
+
+    Args:
+        base: replaces the base model that an adapter names.
+        new_head: put a random head of an NLI classifier on it, to be trained.
+    """
     base_files = base_of(model, files, base)
     complete = base_files or files
     path, trust = complete.path, {"trust_remote_code": trust_remote_code}
@@ -70,7 +77,12 @@ def load(
             weights.setdefault("device_map", {"": where.device})
             problem = f"its weights are quantized ({quantized}), which cannot be read here"
             remedy = f"install what is missing, or {SERVE}"
-        kind, auto_class = kind_of(model, config, trust_remote_code)
+        if new_head:
+            kind, auto_class = "classifier", transformers.AutoModelForSequenceClassification
+            weights["id2label"] = dict(enumerate(LABELS))
+            weights["label2id"] = {name: column for column, name in enumerate(LABELS)}
+        else:
+            kind, auto_class = kind_of(model, config, trust_remote_code)
         if auto_class is transformers.AutoModelForMultimodalLM:
             problem, remedy = f"is a model for images or sound ({config.model_type})", SERVE
             problem += ", which cannot be asked a text alone here"
@@ -92,7 +104,7 @@ def load(
         network, loading = auto_class.from_pretrained(
             path, output_loading_info=True, **weights, **options
         )
-        check_weights(model, network, loading, config, kind, quantized)
+        check_weights(model, network, loading, config, kind, quantized, random_head=new_head)
         if gguf:
             gguf.finish(network)
         if "device_map" not in weights:

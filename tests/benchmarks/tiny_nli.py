@@ -1,4 +1,4 @@
-"""A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
+"""Train the classifiers of the `tiny:` models, small transformers that learn labelled pairs.
 
 The label depends on occupation and gender together, an exclusive or, on which such a small model
 stops at two thirds of right answers. Wider first weights help, and above all to train first on the
@@ -16,7 +16,6 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from bench.core.progress import progress
 from bench.scorers.local.device import threads
-from bench.scorers.tiny import RECIPE
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
@@ -24,6 +23,18 @@ SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
 SORTED = 16
 # Scripts without spaces between words.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+# The shape of the classifier, and its training.
+RECIPE: dict[str, Any] = {
+    "hidden": 64,
+    "layers": 2,
+    "heads": 4,
+    "initializer_range": 0.2,
+    "learning_rate": 2e-3,
+    "batch": 64,
+    "word_steps": 150,
+    "steps": 800,
+    "enough": 0.999,
+}
 # Premise, hypothesis and label.
 Example = tuple[str, str, str]
 # A pair as the network takes it: token ids, types, mask and label.
