@@ -24,7 +24,7 @@ MODULES = sorted((HOME / "bench").rglob("*.py"))
 NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")])
 ROOMS = re.findall(
     r"[\w/]+",
-    "core config benchmarks data tasks scorers records metrics figures base NAME train runs run "
+    "core config benchmarks data tasks scorers metrics figures base NAME train runs run "
     "export analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
@@ -72,7 +72,7 @@ def test_a_room_imports_only_rooms_to_its_left():
 NAMED = re.findall(
     r"[\w/]+",
     "analyses/__init__ analyses/differences analyses/elsewhere cli/__init__ cli/commands cli/make "
-    "data/__init__ report/build report/fingerprint report/study run/__init__ run/plan run/results "
+    "data/__init__ report/build report/fingerprint report/study run/__init__ run/plan runs/open "
     "runs/explain show/__init__",
 )
 

@@ -17,9 +17,9 @@ from bench.data import OWN_SAMPLES
 from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
-from bench.run.outcomes import outcomes
-from bench.run.results import Run, data_conflict, labels, score
 from bench.runs.explain import explain
+from bench.runs.open import Run, data_conflict, labels, score
+from bench.runs.outcomes import outcomes
 
 
 def prompt_set(run: Run) -> str:

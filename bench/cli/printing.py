@@ -45,7 +45,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     from rich.padding import Padding
 
     from bench.run import table
-    from bench.run.notes import warnings
+    from bench.runs.notes import warnings
 
     for text in warnings(runs):
         say(f"note: {text}")

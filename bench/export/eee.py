@@ -24,7 +24,7 @@ from bench.data.dataset import MANIFEST, home
 from bench.data.readers import as_path
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
-from bench.run.results import Run
+from bench.runs.open import Run
 from bench.scorers import split_kind
 from bench.scorers.local.hub import COMMIT, ID
 from bench.tasks.request import of_judge

@@ -19,7 +19,7 @@ from bench.core.text import column
 from bench.report import items
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.study import ANSWERS, Study
-from bench.run.results import Run
+from bench.runs.open import Run
 from bench.show import answer_output
 
 if TYPE_CHECKING:

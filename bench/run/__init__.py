@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import records
 from bench.benchmarks import resolve
 from bench.config import RunConfig
 from bench.core import places
@@ -26,12 +25,13 @@ from bench.core.text import read_list, read_mapping
 from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
+from bench.run.ask import execute_requests
 from bench.run.costs import Estimate, estimate, summed
-from bench.run.execute import execute_requests
-from bench.run.notes import probe_failed, prompt_language_warning
 from bench.run.plan import Plan
 from bench.run.respondents import Respondents, options_of
-from bench.run.results import Run, all_items, labels, most_biased_first, score, table
+from bench.runs import records
+from bench.runs.notes import probe_failed, prompt_language_warning
+from bench.runs.open import Run, all_items, labels, most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug

@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from bench import __version__, records
+from bench import __version__
 from bench.config import RunConfig, Where
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.run.plan import Plan, Requests
+from bench.runs import records
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
 from bench.scorers.local import hub
 from bench.scorers.names import short_name

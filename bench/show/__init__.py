@@ -37,7 +37,7 @@ from bench.metrics.primary import findings as all_findings
 from bench.metrics.primary import too_few_tasks
 from bench.metrics.table import ALL
 from bench.run import Run
-from bench.run.notes import warnings
+from bench.runs.notes import warnings
 
 if TYPE_CHECKING:
     import nbformat

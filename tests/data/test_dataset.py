@@ -10,8 +10,8 @@ from bench import data, run
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun
 from bench.data.fetch import fetch
-from bench.run.notes import prompt_language_warning, warnings
-from bench.run.results import Run
+from bench.runs.notes import prompt_language_warning, warnings
+from bench.runs.open import Run
 from bench.tasks import prompts
 from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, own_category, table

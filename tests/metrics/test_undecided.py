@@ -7,7 +7,7 @@ import pytest
 import bench
 from bench.benchmarks import get
 from bench.metrics import primary
-from bench.run.notes import with_notes
+from bench.runs.notes import with_notes
 from tests.helpers.recorded import cell, replay
 
 HABITS = {

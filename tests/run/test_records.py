@@ -13,7 +13,8 @@ import pytest
 from bench import records, run
 from bench.core import inputs
 from bench.core.errors import AnotherRun, RunFailed
-from bench.run import Run, cache, plan
+from bench.run import Run, plan
+from bench.runs import cache
 from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")

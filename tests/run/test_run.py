@@ -12,7 +12,7 @@ import pytest
 
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
-from bench.run import execute
+from bench.run import ask as asking
 from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
 from bench.scorers.simulated import Simulated
@@ -178,7 +178,7 @@ def test_an_answer_that_did_not_come_is_not_graded(asked):
     result = judged(tasks=["ba"], repeats=1)
     rows = result.records.set_index(["item_id", "request"])
     row = rows.loc["age:3", "judge:4"]
-    assert (row.error, row.response, row.prompt, row.valid) == (execute.NOT_ASKED, "", "", False)
+    assert (row.error, row.response, row.prompt, row.valid) == (asking.NOT_ASKED, "", "", False)
     assert "age:3" not in {request.item_id for request in asked if request.of_judge}
     scores = result.scores()
     # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.

@@ -28,7 +28,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.records.schema import wrong_entry
+from bench.runs.schema import wrong_entry
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.core.errors import BadInput
-from bench.run.results import Run, all_items, data_conflict, labels, open_runs
+from bench.runs.open import Run, all_items, data_conflict, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:

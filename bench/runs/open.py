@@ -17,7 +17,6 @@ from typing import Any, Self
 
 import pandas as pd
 
-from bench import records
 from bench.benchmarks import get
 from bench.benchmarks.base import Benchmark
 from bench.config import PRESETS
@@ -32,10 +31,11 @@ from bench.metrics.engine import Metric
 from bench.metrics.primary import HALF, contenders, primary_rows
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.verdicts import read_replies, verdicts_of
-from bench.records import KEYS
-from bench.run.cache import kept
-from bench.run.notes import letter_mass, with_notes
+from bench.runs import records
+from bench.runs.cache import kept
 from bench.runs.explain import explain
+from bench.runs.notes import letter_mass, with_notes
+from bench.runs.records import KEYS
 from bench.scorers.names import short_name
 
 # Differences below this part of the scores are floating-point noise.

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from bench import records
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.inputs import PACKAGE_CODE, Code, hash_file
+from bench.runs import records
 from bench.scorers.base import digest
 
 FOLDER = "cache"

@@ -14,7 +14,7 @@ from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
 from bench.scorers.names import short_name
 
 if TYPE_CHECKING:
-    from bench.run.results import Run
+    from bench.runs.open import Run
 
 # Below this median probability of all letters, the model would rather write another reply.
 MIN_LETTER_MASS = 0.1

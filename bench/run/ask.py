@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from bench import records
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
+from bench.runs import records
 from bench.scorers.base import Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -133,7 +133,7 @@ def _row(
 
 
 def key_of(request: Request) -> tuple[Any, ...]:
-    """Return the values of `bench.records.KEYS`, which identify a request in its run."""
+    """Return the values of `bench.runs.records.KEYS`, which identify a request in its run."""
     return request.task, request.item_id, request.request, request.repeat
 
 
