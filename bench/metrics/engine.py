@@ -20,11 +20,11 @@ import pandas as pd
 
 from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
+    NOISE,
     Limits,
     Sample,
     Totals,
     interval,
-    lost_parts,
     replicate,
     resample,
     sample_of_parts,
@@ -239,7 +239,7 @@ class Scoring:
             numbers = self.rows.assign(**divisors)
             self.columns = [*self.columns, *divisors]
             self.numbers = numbers.fillna(dict.fromkeys(self.columns, 0.0))
-        self.weights_of: dict[Metric, np.ndarray] = {}
+        self.parts: dict[Metric, tuple[np.ndarray, np.ndarray]] = {}
 
     @cached_property
     def categories(self) -> list[str]:
@@ -371,40 +371,58 @@ class Scoring:
 
     def values(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores, then the resampled ones: [1 + draws, categories + 1]."""
-        weights = self.observed_weights(metric)
+        observed, weights = self.observed_parts(metric)
         values = replicate(self.totals, lambda sums: averages(self.scores(metric, sums), weights))
-        values[:1] = averages(self.observed_scores(metric), weights)
+        values[:1] = averages(observed, weights)
         return values
 
     def observed_means(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores of the categories, and over all: [categories + 1]."""
         means: np.ndarray
-        (means,) = averages(self.observed_scores(metric), self.observed_weights(metric))
+        (means,) = averages(*self.observed_parts(metric))
         return means
 
     def observed_weights(self, metric: Metric) -> np.ndarray:
         """Return the weights of the observed scores; see `weights`."""
-        if metric not in self.weights_of:
-            self.weights_of[metric] = self.weights(metric, self.observed_scores(metric))
-        return self.weights_of[metric]
+        return self.observed_parts(metric)[1]
+
+    def observed_parts(self, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+        """Return the observed scores of the parts that a metric averages, and their weights."""
+        if metric not in self.parts:
+            scores = self.observed_scores(metric)
+            self.parts[metric] = scores, self.weights(metric, scores)
+        return self.parts[metric]
 
     def samples(self, metric: Metric) -> list[Sample]:
         """Count the clusters that each of the observed scores [categories + 1] rests on."""
-        weights = self.observed_weights(metric)
-        lost = lost_parts(self.totals, lambda sums: averages(self.scores(metric, sums), weights))
+        used = (self.observed_weights(metric) > 0) @ self.places_of(metric)
         if not metric.sampled:
             return [
-                sample_of_parts(self.totals, own, metric.size, alike=metric.alike) for own in lost.T
+                sample_of_parts(self.totals, own, metric.size, alike=metric.alike) for own in used
             ]
         # Only the clusters with a number show a spread.
-        lost[self.totals.observed[0, :, self.totals.columns.index(metric.bottom)] == 0] = False
+        used &= self.totals.observed[0, :, self.totals.columns.index(metric.bottom)] > 0
         samples = []
-        for own in lost.T:
+        for own in used:
             sampled = sample_of_parts(self.totals, own, metric.bottom, metric.sampled, alike=True)
             units = sample_of_parts(self.totals, own, metric.bottom, alike=True).units
             sampled = sampled._replace(effective=min(sampled.effective, units))
             samples.append(sampled if units > 1 else sampled._replace(units=sampled.strata))
         return samples
+
+    def places_of(self, metric: Metric) -> np.ndarray:
+        """Return which sums each part that a metric averages is made of: bool [parts, sums]."""
+        tasks, averaged = self.observed.of_tasks(metric.own_tasks).tasks, self.averaged(metric)
+        n_tasks = len(self.observed.tasks) if self.by_task else 1
+        places = np.zeros((len(averaged), len(self.categories), n_tasks), dtype=bool)
+        for own, part in zip(places, averaged, strict=True):
+            names = dict(zip(metric.mean_over, part, strict=True))
+            of_category = [
+                k for k, name in enumerate(self.categories) if names.get("category", name) == name
+            ]
+            of_task = [k for name, k in tasks.items() if names.get("task", name) == name]
+            own[np.ix_(of_category, of_task if self.by_task else [0])] = True
+        return places.reshape(len(averaged), -1)
 
     def counts(self, metric: Metric) -> np.ndarray:
         """Count the `n` of scores, all answers and readable ones: [3, categories + 1]."""
@@ -505,13 +523,12 @@ def mean_weights(
 
 def averages(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Average scores [n, parts] by weights [means, parts]: [n, means], NaN without any weight."""
-    means = np.full((len(scores), len(weights)), np.nan)
-    for k, own in enumerate(weights):
-        if (used := own > 0).any():
-            # Weights of 1 keep a mean of equal scores exact.
-            relative = own[used] / own.max()
-            means[:, k] = scores[:, used] @ relative / relative.sum()
-    return means
+    used, missing = weights > 0, np.isnan(scores)
+    # Weights of 1 keep a mean of equal scores exact.
+    relative = weights / np.maximum(weights.max(1, initial=0.0), NOISE)[:, None]
+    means = np.where(missing, 0.0, scores) @ relative.T / np.maximum(relative.sum(1), NOISE)
+    is_undefined = (missing @ used.T) | ~used.any(1)
+    return np.where(is_undefined, np.nan, means)
 
 
 def own_scores(

@@ -9,6 +9,7 @@ categories. A missing score is skipped and named in the note.
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -221,18 +222,25 @@ class McbeScoring(Scoring):
         return constant_answers(self.rows, self.records, self.items)
 
     def annotate(self, metric: Metric, row: Score) -> Score:
-        is_all = row.category == ALL
         baseline = self.baseline(metric, row.category)
         by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
-        own = self.counted(metric) if is_all else np.array(self.categories) == row.category
-        asked = self.asked_tasks(metric)[own].any(0)
-        alike = [(row.category, task) in self.constant_answers for task in metric.own_tasks]
+        categories = {row.category}
+        if row.category == ALL:  # without those that the mean leaves out
+            categories = set(np.array(self.categories)[self.counted(metric)])
+        tasks = [task for task in metric.own_tasks if categories & self.categories_asked[task]]
+        alike = [task for task in tasks if (row.category, task) in self.constant_answers]
         return row._replace(
             note=self.note(metric, row.category, row.score) or row.note,
             baseline=baseline,
             baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=bool(2 * (asked & alike).sum() >= asked.sum()),  # at least half of the tasks
+            by_habit=2 * len(alike) >= len(tasks),  # at least half of the tasks
         )
+
+    @cached_property
+    def categories_asked(self) -> dict[str, set[str]]:
+        """The categories that were asked each task."""
+        by_task = self.rows.groupby("task").category
+        return {str(task): set(names) for task, names in by_task}
 
     def asked_tasks(self, metric: Metric) -> np.ndarray:
         """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
@@ -255,7 +263,7 @@ class McbeScoring(Scoring):
         names = self.categories if category == ALL else [category]
         keys = [(name, *metric.place) for name in names]
         known = [self.baselines[key] for key in keys if key in self.baselines]
-        return float(np.mean(known)) if known else math.nan
+        return fmean(known) if known else math.nan
 
     def note(self, metric: Metric, category: str, score: float) -> str:
         """Return the gaps of a score in a category, or over all, and the reasons for doubt."""
@@ -275,8 +283,8 @@ class McbeScoring(Scoring):
                 warning = self.constant_answers.get((category, task), "")
                 # Constant answers are graver than unreadable scenarios.
                 if task == "ss" and not warning:
-                    own = self.rows[(self.rows.task == task) & self.rows.category.isin(dict(cells))]
-                    warning = incomplete_lists(own.scored.sum(), len(own))
+                    counts = [self.scenarios.get(name, (0, 0)) for name, _ in cells]
+                    warning = incomplete_lists(*np.sum(counts, axis=0))
             return join_notes(*dict.fromkeys(filter(None, notes)), warning)
         if not is_all or metric.name == "score_by_task":
             k = [*self.categories, ALL].index(category)
@@ -294,6 +302,13 @@ class McbeScoring(Scoring):
         if metric.name == "score_common" and missing:
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
+
+    @cached_property
+    def scenarios(self) -> dict[str, tuple[int, int]]:
+        """The numbers of instances of scenario selection by category: with a score, and all."""
+        rows = self.rows[self.rows.task == "ss"]
+        by_category = rows.groupby("category").scored
+        return {str(name): (int(scored.sum()), len(scored)) for name, scored in by_category}
 
     @cached_property
     def means_of_tasks(self) -> dict[str, np.ndarray]:
