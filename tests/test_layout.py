@@ -72,8 +72,8 @@ def test_a_room_imports_only_rooms_to_its_left():
 NAMED = re.findall(
     r"[\w/]+",
     "analyses/__init__ analyses/differences analyses/elsewhere cli/__init__ cli/commands cli/make "
-    "data/__init__ report/build report/fingerprint report/study run/__init__ run/plan runs/open "
-    "runs/explain show/__init__",
+    "data/__init__ report/build report/fingerprint report/study run/__init__ run/batch run/costs "
+    "runs/explain runs/open show/__init__",
 )
 
 

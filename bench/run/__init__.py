@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import resolve
+from bench.benchmarks import get, resolve
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.cells import to_number
@@ -25,12 +25,11 @@ from bench.core.text import read_list, read_mapping
 from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
-from bench.run.ask import execute_requests
+from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.plan import Plan
 from bench.run.respondents import Respondents, options_of
 from bench.runs import records
-from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.runs.open import Run, all_items, labels, most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
@@ -97,46 +96,25 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(config, run_json.in_folder(config.out))
+    plan = Plan(get(benchmark), config, run_json.in_folder(config.out))
     # A page does not depend on where it was made.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
         return Run(plan.folder, metadata, plan.benchmark)
-    scorers = Respondents(plan.config, loaded)
+    models = Respondents(plan.config, loaded)
     with records.run_lock(plan.folder):
-        # Begin a new run or continue an old one, perhaps with a new judge.
-        metadata = run_json.existing_run(plan)
-        is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
-        if new_roles:
-            metadata |= plan.entries
-        for role in new_roles:
-            metadata |= run_json.entries(role, scorers[role])
-        requests = plan.requests(metadata, partial)
-        notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
-        if new_roles:
-            metadata["requests"] = requests.total
-        if is_new:
-            metadata |= run_json.conditions(plan, requests, scorers["model"])
-            notes += [probe_failed(metadata), prompt_language_warning(metadata)]
-        metadata |= run_json.display(plan)
-        if records.store_items(plan.folder, metadata, plan.items) and not is_new:
-            notes.append(
-                f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written "
-                "anew from the data"
-            )
+        metadata, requests = run_json.begin(plan, models, partial)
         if shows_folder:
-            notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
-        for note in filter(None, notes):
-            say(f"{plan.title}: {note}")
+            say(f"{plan.title}: {requests.total:,} requests; records go to {plan.folder}")
         try:
-            execute_requests(plan, metadata, requests, scorers)
+            ask_requests(plan, metadata, requests, models)
         except BudgetSpent as spent:
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_late_conditions(plan, metadata, scorers)
+            run_json.add_late_conditions(plan, metadata, models)
     return Run(plan.folder, metadata, plan.benchmark)
 
 

@@ -30,7 +30,7 @@ Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
-def execute_requests(
+def ask_requests(
     plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: dict[str, Model]
 ) -> None:
     """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
@@ -54,7 +54,7 @@ def execute_requests(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
             )
-    name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
+    name = metadata.get("name") or short_name(plan.config.as_model or plan.config.model)
     title, start = f"asking {name} {plan.benchmark.name}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
         for stage in requests.stages:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from bench import scorers
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
@@ -131,7 +132,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs and hours."""
-    plan = Plan(config, run_json.in_folder(config.out))
+    plan = Plan(get(config.benchmark), config, run_json.in_folder(config.out))
     config, metadata = plan.config, run_json.existing_run(plan)
     respondents = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in respondents.roles.items()}

@@ -126,7 +126,7 @@ def test_a_data_set_is_asked_with_its_own_prompts(korean, tmp_path):
     again = run.repeat(done, tmp_path / "again")
     assert again.metadata["asked"] == done.metadata["asked"]
     (korean / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
-    with pytest.raises(AnotherRun, match="wording_hash"):
+    with pytest.raises(AnotherRun, match="the content of --prompts was"):
         ask(korean, tmp_path / "run")
 
 
