@@ -33,8 +33,9 @@ if TYPE_CHECKING:  # the same names for type checkers
     from bench.run import Run, evaluate, score
     from bench.runs import records
     from bench.runs.explain import explain
+    from bench.runs.items import items
     from bench.runs.models import models
-    from bench.runs.outcomes import answers, items, outcomes
+    from bench.runs.outcomes import answers, outcomes
     from bench.scorers import load
     from bench.show import publish
 
@@ -56,7 +57,7 @@ _DEFINED_IN = {
     "explain": "runs.explain",
     "figures": "",
     "friedman": "metrics.friedman",
-    "items": "runs.outcomes",
+    "items": "runs.items",
     "load": "scorers",
     "measure": "metrics.primary",
     "metrics": "",

@@ -26,7 +26,8 @@ from bench.run import evaluate_all
 from bench.runs import records
 from bench.runs.explain import explain
 from bench.runs.models import models as model_facts
-from bench.runs.open import Run, find_runs, run_folders, score
+from bench.runs.open import Run, find_runs, run_folders
+from bench.runs.scores import score
 
 
 def opened(

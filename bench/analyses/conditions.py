@@ -18,8 +18,10 @@ from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.runs.explain import explain
-from bench.runs.open import Run, data_conflict, labels, score
+from bench.runs.items import data_conflict
+from bench.runs.open import Run, labels
 from bench.runs.outcomes import outcomes
+from bench.runs.scores import score
 
 
 def prompt_set(run: Run) -> str:

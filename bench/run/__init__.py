@@ -27,10 +27,11 @@ from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate, summed
-from bench.run.plan import Plan
-from bench.run.respondents import Respondents, options_of
+from bench.run.plan import Plan, Respondents
 from bench.runs import records
-from bench.runs.open import Run, all_items, labels, most_biased_first, score, table
+from bench.runs.items import all_items
+from bench.runs.open import Run, labels
+from bench.runs.scores import most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -92,7 +93,7 @@ def evaluate(
         [0.71]
     """
     if isinstance(model, Model):
-        loaded, options = Loaded(model), options_of(model, options)
+        loaded, options = Loaded(model), _options_of(model, options)
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
@@ -116,6 +117,16 @@ def evaluate(
         finally:
             run_json.add_late_conditions(plan, metadata, models)
     return Run(plan.folder, metadata, plan.benchmark)
+
+
+def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run by a loaded model; `options` go before those of `bench.load`."""
+    name, given = model.loaded_as
+    if not name:
+        raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
+    own = {"model": name, **given, **given["generation"].changed()}
+    del own["generation"]
+    return own | {name: value for name, value in options.items() if value is not None}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:

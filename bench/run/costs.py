@@ -21,8 +21,7 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.ask import Replies, before_of, key_of, replies_of, role_of
-from bench.run.plan import Plan
-from bench.run.respondents import Respondents
+from bench.run.plan import Plan, Respondents
 from bench.runs import records
 from bench.scorers.base import Backend, Model
 from bench.scorers.names import short_name

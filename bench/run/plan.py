@@ -1,4 +1,4 @@
-"""Plan a run: its items, its prompt set, the requests made of both, and its folder."""
+"""Plan a run: its items, its prompt set, the requests made of both, its models and its folder."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,12 @@ import pandas as pd
 
 from bench import data, scorers, tasks
 from bench.benchmarks.base import Benchmark
-from bench.config import RunConfig
+from bench.config import Generation, RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
+from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
+from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
 from bench.tasks import prompts
@@ -253,6 +255,56 @@ class Plan:
             for name, setting in self.benchmark.settings.items()
             if setting.task == task and settings[name] == "judge"
         )
+
+
+class Respondents(dict[str, Model]):
+    """The loaded models of a run by role; looking up `model` or `judge` loads it.
+
+    Attributes:
+        roles: `model`, and `judge` if the run has one.
+    """
+
+    def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
+        super().__init__()
+        self._config, self._loaded = config, loaded or Loaded()
+        self._keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
+        # The judge shares the budgets.
+        self._limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        shared = {name: getattr(config, name) for name in names}
+        of_model = {
+            "label_names": list(config.labels_of(config.model) or ()),
+            "base": config.base,
+            "as_model": config.as_model,
+            "generation": config.generation.changed(),
+        }
+        self.roles = {"model": (config.model, {**shared, **of_model})}
+        if config.judge:
+            # We give the judge the same thinking budget, and no other option of generation.
+            thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
+            generation = Generation(thinking_tokens=thinking).changed()
+            own = {"as_model": config.as_judge, "generation": generation}
+            is_model = config.judge == config.model and own.items() <= of_model.items()
+            self.roles["judge"] = (
+                self.roles["model"] if is_model else (config.judge, {**shared, **own})
+            )
+
+    def __missing__(self, role: str) -> Model:
+        model, options = self.roles[role]
+        if role == "judge" and self.roles["model"] is self.roles["judge"]:
+            self[role] = self["model"]  # load a model that judges itself once
+        else:
+            key_names.check_set(self._keys)  # the judge's too, before the first request
+            self[role] = self._loaded.load(
+                role,
+                model,
+                **options,
+                limits=self._limits,
+                keys=self._keys,
+                scheduler=self._config.scheduler,
+                resources=self._config.resources,
+            )
+        return self[role]
 
 
 def _check(config: RunConfig) -> None:

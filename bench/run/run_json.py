@@ -21,8 +21,7 @@ from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Plan, Requests
-from bench.run.respondents import Respondents
+from bench.run.plan import Plan, Requests, Respondents
 from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model, digest

@@ -11,7 +11,7 @@ from bench.benchmarks import get
 from bench.metrics.primary import primary_metrics
 from bench.run import Run, all_items, evaluate, evaluate_all
 from bench.run import table as score_table
-from bench.runs.open import data_conflict
+from bench.runs.items import data_conflict
 from tests.helpers.recorded import templates
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,refuse=0.3,seed=2"]
