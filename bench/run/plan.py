@@ -70,9 +70,8 @@ class Plan:
                 limit of tokens of that run; another preset changes only its scores.
         """
         _check(config)
-        is_of_benchmark = before and before["benchmark"] == benchmark.name
-        recorded = before["asked"] if before and is_of_benchmark else None
-        given = {**(recorded["settings"] if recorded else {}), **(config.settings or {})}
+        recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
+        given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
         is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
