@@ -1,13 +1,9 @@
 """Read an endpoint's responses: a text, log-probabilities of tokens, or an error."""
 
 import json
-import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import numpy as np
@@ -15,8 +11,10 @@ import numpy as np
 from bench.core.errors import RunFailed
 from bench.core.text import whole_characters
 from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain, unfinished_thought
 
+NO_PROTOCOL = f"{BROKEN_ANSWER} what is no answer of OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
@@ -35,8 +33,8 @@ FILTER_REASON = re.compile(
 )
 # Fields of MiniMax and Baidu, true if their filter has refused a text.
 FILTER_FIELDS = ("input_sensitive", "output_sensitive", "need_clear_history")
-# Numbers of likeliest tokens: the maximum of OpenAI's protocol, and of some servers.
-LIKELIEST = (20, 5)
+# The most likeliest tokens that OpenAI's protocol allows.
+MOST_LIKELIEST = 20
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
 # Fields of servers and relays for a thought apart from the reply.
@@ -82,10 +80,14 @@ RATE_WORDS = re.compile(
     r"|throttl|速率|频率",
     re.IGNORECASE,
 )
+# Words for a wrong key; status 403 can also be about models, fields and regions.
+KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # The time to wait, for example "retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
 WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
 PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
 SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
+# Beginnings of server-sent events.
+STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
 # We ignore larger counts of tokens as impossible.
 MOST_TOKENS = 10**9
 # Timeout, conflict, too early, too many requests; also all 5xx.
@@ -104,16 +106,6 @@ class Broken(Unanswered):
     """The reason why we cannot read an answer; another try may help."""
 
 
-class Retry(Exception):
-    """A transient failure; try again `after` so many seconds, or at most so many `tries`."""
-
-    def __init__(
-        self, message: str, status: int = 0, after: float | None = None, tries: int | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.after, self.tries = status, after, tries
-
-
 class Refusal(RunFailed):
     """An error of a server to a request, or to every request.
 
@@ -130,6 +122,12 @@ class Refusal(RunFailed):
         super().__init__(message)
         self.reason, self.status, self.texts = reason, status, texts
         self.is_general = is_general
+
+    @classmethod
+    def after_retries(cls, url: str, failure: str, status: int = 0) -> "Refusal":
+        """Return the error of a request that failed each time; the next run asks it again."""
+        message = f"{url}: a request failed each time ({failure})"
+        return cls(message, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
 
 
 def text_of(choice: dict[str, Any]) -> str:
@@ -176,8 +174,8 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
-    if len(top) > LIKELIEST[0] + 1:  # servers may add the generated token
-        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {LIKELIEST[0]}")
+    if len(top) > MOST_LIKELIEST + 1:  # servers may add the generated token
+        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {MOST_LIKELIEST}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
     tokens: dict[tuple[str, float], None] = {}
@@ -272,20 +270,30 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
-    """Read the seconds to wait from a header (RFC 9110) or a message; None if there are none."""
-    value, seconds = headers.get("retry-after", "").strip(), 0.0
+def retry_after(headers: Mapping[str, str], texts: str = "") -> float | str | None:
+    """Read how long to wait: seconds of a header or a message, or a date; None for our usual wait.
+
+    A server that asks for less than a second would be asked too often.
+    """
+    value = headers.get("retry-after", "").strip()
     try:
         seconds = float(value)
     except ValueError:
-        with suppress(ValueError, OverflowError, TypeError, IndexError):
-            date = parsedate_to_datetime(value)
-            seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    if not 0 < seconds < math.inf:
         asked = WAIT.search(texts)
-        parts = PERIOD.findall(asked[1]) if asked else []
-        seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
-    return seconds or None
+        if value or not asked:
+            return value or None
+        seconds = sum(float(number) * SECONDS[unit] for number, unit in PERIOD.findall(asked[1]))
+    return seconds if seconds >= 1 else None
+
+
+def parsed(content: str, key: str) -> Any:
+    """Parse an answer: JSON, server-sent events, or else its text; `key` becomes `[key]`."""
+    try:
+        # Some servers send events although not asked to.
+        is_stream = content.startswith(STREAM_STARTS)
+        return redacted(joined(content) if is_stream else json.loads(content), key)
+    except (ValueError, TypeError, RecursionError):
+        return redacted(content, key)
 
 
 def first_choice(body: Any) -> dict[str, Any] | None:
@@ -317,7 +325,8 @@ def joined(stream: str) -> dict[str, Any]:
         tokens += list(at(part, "logprobs", "content") or [])
     if choice:
         logprobs = {"content": tokens} if tokens else None
-        body["choices"] = [{**choice, "message": message, "logprobs": logprobs}]
+        is_cut = {"finish_reason": "network_error"}  # unless the last piece says another reason
+        body["choices"] = [{**is_cut, **choice, "message": message, "logprobs": logprobs}]
     return body
 
 
@@ -336,8 +345,21 @@ def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
         yield from error_texts(part, deepest - 1)
 
 
-def status_in(body: object, texts: str) -> int:
-    """Return the status of an error that came with status 200: its own, or by its words."""
+def error_in(body: Any) -> tuple[int, str]:
+    """Return the status and the texts of an error that came with status 200; 0 for no error."""
+    choice = first_choice(body)
+    has_failed = not choice or at(body, "base_resp", "status_code")
+    problem = at(choice, "error") or (body if has_failed else None)
+    texts = "\n".join(error_texts(problem))
+    if not choice and (not texts or isinstance(body, str)):
+        raise Broken(NO_PROTOCOL)
+    end = str(at(choice, "finish_reason"))
+    if not texts and end.lower() in BROKEN_OFF:
+        return 503, f"broke off its reply ({end})"
+    return (_status_in(problem, texts) if texts else 0), texts
+
+
+def _status_in(body: object, texts: str) -> int:
     for part in (at(body, "error"), body):
         for code in (at(part, name) for name in STATUS_FIELDS):
             if re.fullmatch("[45][0-9]{2}", str(code)):
