@@ -14,9 +14,9 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.data.readers import read_json_lines, read_lines
 from bench.scorers.base import Answer, Model, digest
-from bench.scorers.endpoint import responses
+from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
-from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
 from bench.tasks.request import Request
 
 # Services take ids of at most 64 letters, digits, hyphens and underscores; the hash has 16.
@@ -64,7 +64,7 @@ class Batch(Model):
         # Some services give the answer itself as the response, or write the body as a text.
         body: Any = at(response, "body") or response
         body = responses.parsed(body, "") if isinstance(body, str) else body
-        code, texts = str(at(response, "status_code")), responses.error_texts([error, body])
+        code, texts = str(at(response, "status_code")), failures.error_texts([error, body])
         status, reason = int(code) if code.isdecimal() else 0, "\n".join(texts)
         answer: dict[str, Any] | None = None
         try:
@@ -76,12 +76,12 @@ class Batch(Model):
                     if thoughts_in(answer["choices"][0]) == OPENED:
                         self.chat.thoughts = OPENED
                     return answer
-            responses.check_refused_text(status or 400, reason)
+            failures.check_refused_text(status or 400, reason)
         except Broken as broken:
             reason = str(broken)
         except Unanswered as refused:
             return answer or refused
-        first = f"status {status}: " * (status >= 400) + responses.first_line(reason)
+        first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
         return Refusal(f"{place}: {first}", first, status)
 
     def describe(self) -> dict[str, Any]:

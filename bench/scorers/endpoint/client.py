@@ -24,8 +24,8 @@ from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer
 from bench.scorers.budget import budgets_of
-from bench.scorers.endpoint import keys, responses
-from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered
+from bench.scorers.endpoint import failures, keys, responses
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
 
 # openai's client waits half a second before it tries again, then twice as long, at most 8 s, or as
@@ -69,15 +69,27 @@ class Client:
         self.last_answer, self.reason = time.monotonic(), ""
 
     def connect(self, retries: int) -> openai.AsyncOpenAI:
-        """Make a client of openai, which sends no header of the environment."""
-        query = dict(parse_qsl(urlsplit(self.server.url).query))
+        """Make a client of openai; refuse a proxy of the environment that cannot be used."""
+        address = urlsplit(self.server.url)
+        try:
+            if address.hostname in LOOPBACK:
+                # No proxy can reach a server here; certificates are still the environment's.
+                http = _Http(self, trust_env=False, verify=ssl.create_default_context())
+            else:
+                http = _Http(self)
+        except Exception:  # its kind depends on the proxy, and its message may hold a password
+            raise BadInput(
+                f"{self.server.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that "
+                "cannot be used; allowed are http:// and https://, and after `pip install socksio` "
+                "socks5:// and socks5h://; change or unset it"
+            ) from None
         return openai.AsyncOpenAI(
             base_url=self.server.url.partition("?")[0],
-            default_query=query,
+            default_query=dict(parse_qsl(address.query)),
             api_key="none",  # a required argument; `_Http` sends the key
             max_retries=retries,
             timeout=None,  # `_Http` limits the time of the whole answer
-            http_client=_http(self),
+            http_client=http,
         )
 
     def call(self, function: Callable[[openai.AsyncOpenAI], Awaitable[Any]]) -> Any:
@@ -92,15 +104,13 @@ class Client:
 
     async def until_read(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Return an answer; ask again if it cannot be read, and at last raise `Broken`."""
-        for number in range(1, TRIES_OF_BROKEN + 1):
+        for _ in range(TRIES_OF_BROKEN - 1):
             try:
                 return await ask()
             except Broken as error:
-                if number == TRIES_OF_BROKEN:
-                    raise
                 self.wait(str(error))
             await asyncio.sleep(BROKEN_WAIT)
-        raise AssertionError
+        return await ask()
 
     def stream(
         self, requests: Sequence[Request], ask: Ask, answered: Mapping[str, Request]
@@ -220,21 +230,6 @@ class _Work:
         return replace(answer, seconds=time.perf_counter() - start)
 
 
-def _http(client: Client) -> "_Http":
-    """Make the HTTP client; refuse a proxy of the environment that cannot be used."""
-    if urlsplit(client.server.url).hostname in LOOPBACK:
-        # No proxy can reach a server on this machine; certificates are the environment's.
-        return _Http(client, trust_env=False, verify=ssl.create_default_context())
-    try:
-        return _Http(client)
-    except Exception:  # its kind depends on the proxy, and its message may hold a password
-        raise BadInput(
-            f"{client.server.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that cannot "
-            "be used; allowed are http:// and https://, and after `pip install socksio` socks5:// "
-            "and socks5h://; change or unset it"
-        ) from None
-
-
 class _Http(openai.DefaultAsyncHttpxClient):
     """Sends one try of a request, and reads its answer."""
 
@@ -282,29 +277,47 @@ class _Http(openai.DefaultAsyncHttpxClient):
             reason = self._why_unreached(error)
             self._of.wait(reason)
             raise httpx2.ConnectError(reason) from None
+        return self._in_form(response, content)
+
+    def _in_form(self, response: httpx2.Response, content: str) -> httpx2.Response:
+        """Return a response in the form that openai's client knows.
+
+        An error with status 200 gets a status of its own, and words about waiting become a header.
+        """
         body = responses.parsed(content, self._server.key)
-        status, texts = response.status_code, "\n".join(responses.error_texts(body))
+        status, texts = response.status_code, "\n".join(failures.error_texts(body))
         label = f"status {status}"
         if status < 400:
             status, texts = responses.error_in(body)
-            label = "status 200 and an error"
         if not status:
-            extensions = {"body": body, "headers": response.headers}
-            return httpx2.Response(200, request=response.request, extensions=extensions)
-        words = responses.first_line(texts or response.reason_phrase)
-        refusal, again = self._refusal(status, texts, label, words, response.headers)
+            answer = {"body": body, "headers": response.headers}
+            return httpx2.Response(200, request=response.request, extensions=answer)
+        failures.check_refused_text(status, texts)
+        after = failures.retry_after(response.headers, texts)
+        headers = {"x-should-retry": "false"}
+        refusal = Refusal.of_status(self._server, label, status, texts)
+        is_passing = status in failures.TRANSIENT or status >= 500
+        if is_passing and (after or not failures.is_unpaid(texts)):
+            headers = {"x-should-retry": "true", "retry-after": str(after or "")}
+            reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+            refusal = Refusal.after_retries(self._server.url, reason, status)
+            if isinstance(after, float) and after > LONGEST_WAIT:
+                reason = f"asks to wait {after:,.0f} s ({reason})"
+                message = f"{self._server.url}: {reason}"
+                refusal = Refusal(message, reason, status, is_general=True)
+            self._of.wait(reason)
+        extensions = {"refusal": refusal}
         return httpx2.Response(
-            status, request=response.request, headers=again, extensions={"refusal": refusal}
+            status, request=response.request, headers=headers, extensions=extensions
         )
 
     def _why_unreached(self, error: BaseException) -> str:
         """Explain why no answer came; raise Refusal if another try cannot help."""
-        cause = error
+        cause, url = error, self._server.url
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        words = responses.first_line(str(cause) or type(cause).__name__)
+        words = failures.first_line(str(cause) or type(cause).__name__)
         words = keys.redacted(words, self._server.key)
-        url = self._server.url
         if isinstance(cause, ssl.SSLCertVerificationError):
             reason = (
                 f"its certificate is not accepted ({cause.verify_message}); if you trust it, give "
@@ -313,52 +326,9 @@ class _Http(openai.DefaultAsyncHttpxClient):
         elif isinstance(cause, ssl.SSLError):
             reason = f"does not speak https ({words}); give http{url.removeprefix('https')}"
         else:
-            return f"cannot be reached ({words}); is the server running, and at {url}?"
+            question = "is the server running" + ", and without https" * url.startswith("http:")
+            return f"cannot be reached ({words}); {question}?"
         raise Refusal(f"{url}: {reason}", reason, is_general=True)
-
-    def _refusal(
-        self, status: int, texts: str, label: str, words: str, headers: Mapping[str, str]
-    ) -> tuple[Refusal, dict[str, str]]:
-        """Return an error, and headers that tell openai's client whether to try again."""
-        responses.check_refused_text(status, texts)
-        url, reason = self._server.url, f"{label}: {words}"
-        after = responses.retry_after(headers, texts)
-        # Some services use these words for a limit per minute.
-        is_unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
-        if (status in responses.TRANSIENT or status >= 500) and (after or not is_unpaid):
-            self._of.wait(reason)
-            if isinstance(after, float) and after > LONGEST_WAIT:
-                reason = f"asks to wait {after:,.0f} s ({reason})"
-                return Refusal(f"{url}: {reason}", reason, status, is_general=True), {}
-            again = {"x-should-retry": "true", **({"retry-after": str(after)} if after else {})}
-            return Refusal.after_retries(url, reason, status), again
-        message = f"{url}: answered with {label} ({words})"
-        problem = self._problem_of_key(status, texts)
-        if problem and (not texts or self._repeats_key(texts)):
-            message = f"{url}: answered with {label}"
-        if problem:
-            message = f"{message}; {problem}"
-        is_general = bool(problem or is_unpaid) or status in responses.GENERAL
-        refusal = Refusal(message, problem or reason, status, texts, is_general)
-        return refusal, {"x-should-retry": "false"}
-
-    def _repeats_key(self, texts: str) -> bool:
-        """Return whether a server repeats part of the key; then we leave out its texts."""
-        key = self._server.key
-        return any(part in texts for part in (key[:4], key[-4:]) if part)
-
-    def _problem_of_key(self, status: int, texts: str) -> str:
-        """Explain an error about the key; status 403 can also be about models and regions."""
-        is_about_key = responses.KEY_WORDS.search(texts) or self._repeats_key(texts) or not texts
-        if status != 401 and not (status == 403 and is_about_key):
-            return ""
-        variable = self._server.variable
-        if self._server.key:
-            return f"the environment variable {variable} is wrong"
-        return (
-            f"it was asked without a key: the environment variable {variable} is not set; set it, "
-            f"or name another by --key {self._server.host}=NAME"
-        )
 
 
 async def _read(response: httpx2.Response) -> str:

@@ -17,11 +17,12 @@ from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer, Model
+from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
-from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Unanswered, at
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
+from bench.scorers.endpoint.responses import NO_LOGPROBS
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
@@ -114,7 +115,7 @@ class Endpoint(Model):
             "requests sent": self._client.requests,
             "tokens of prompts": self._client.prompt_tokens,
             "tokens of replies": self._client.reply_tokens,
-            responses.REFUSED: self._refused,
+            failures.REFUSED: self._refused,
             bounded: self._chat.bounded,
         }
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
@@ -131,7 +132,7 @@ class Endpoint(Model):
                 raise BadInput(f"{self.server.url}: {problem}")
         answered = dict(self.answered)
         for request, answer in self._client.stream(requests, self._answer, answered):
-            self._refused += answer.error == responses.REFUSED
+            self._refused += answer.error == failures.REFUSED
             if not answer.error:
                 answered[request.request_type] = request
             yield [(request, answer)]
@@ -198,7 +199,7 @@ class Endpoint(Model):
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
         known = self._answered[role]
-        name = responses.first_line(answered) if isinstance(answered, str) and answered else ""
+        name = failures.first_line(answered) if isinstance(answered, str) and answered else ""
         is_new = name and name not in known and len(known) < MOST_NAMES
         if is_new:
             known.append(name)
