@@ -98,9 +98,14 @@ class Batch(Model):
     def find(self, request: Request) -> Answer | Refusal | None:
         """Return the answer to a request, or the last failure of the service."""
         _, result = self._results.get(self.id_of(request), ("", None))
-        if isinstance(result, Unanswered):
-            return Answer("", error=str(result))
-        return self.chat.read(request, result) if isinstance(result, dict) else result
+        if result is None or isinstance(result, Refusal):
+            return result
+        try:
+            if isinstance(result, Unanswered):
+                raise result
+            return self.chat.read(request, result)
+        except Unanswered as reason:
+            return Answer("", error=str(reason))
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Return the answers to requests; a request that failed at the service has an error."""

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -113,7 +113,7 @@ class Client:
         return await ask()
 
     def stream(
-        self, requests: Sequence[Request], ask: Ask, answered: Mapping[str, Request]
+        self, requests: Sequence[Request], ask: Ask, answered: dict[str, Request]
     ) -> Iterator[tuple[Request, Answer]]:
         """Yield requests with their answers, as they come.
 
@@ -124,7 +124,7 @@ class Client:
             requests: of one or more types.
             ask: raises `Broken` for an answer that it cannot read, and other `Unanswered` if this
                 error is the answer.
-            answered: a request of each type that the server has answered before.
+            answered: a request of each type that the server has answered; we add to it.
         """
         self.last_answer, self.reason = time.monotonic(), ""
         work, yielded = _Work(self, ask, answered), 0
@@ -168,8 +168,8 @@ class _Work:
     type. We keep refusals until a request that had an answer shows which it is.
     """
 
-    def __init__(self, client: Client, ask: Ask, answered: Mapping[str, Request]) -> None:
-        self.client, self.ask, self.answered = client, ask, dict(answered)
+    def __init__(self, client: Client, ask: Ask, answered: dict[str, Request]) -> None:
+        self.client, self.ask, self.answered = client, ask, answered
         self.connection = client.connect(RETRIES)
         self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
         self.failure: RunFailed | None = None

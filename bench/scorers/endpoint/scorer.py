@@ -130,13 +130,10 @@ class Endpoint(Model):
             if request.bos:
                 problem = "cannot put a special token before a text; leave out --set bos=forced"
                 raise BadInput(f"{self.server.url}: {problem}")
-        answered = dict(self.answered)
+        self.answered = answered = dict(self.answered)
         for request, answer in self._client.stream(requests, self._answer, answered):
             self._refused += answer.error == failures.REFUSED
-            if not answer.error:
-                answered[request.request_type] = request
             yield [(request, answer)]
-        self.answered = answered
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, several at once; the answers keep their order."""
@@ -152,9 +149,7 @@ class Endpoint(Model):
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(
-        self, connection: openai.AsyncOpenAI, text: str, how: str
-    ) -> dict[str, Any]:
+    async def _complete(self, connection: openai.AsyncOpenAI, text: str, how: str) -> Any:
         return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
 
     async def _ask_chat(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
