@@ -31,7 +31,11 @@ def new(
     )
 
 
-@command("train hfl/chinese-bert-wwm-ext --corpus train.jsonl --out my-classifier", panel=MAKE)
+@command(
+    "train hfl/chinese-bert-wwm-ext --corpus ocnli.jsonl --out my-classifier",
+    "train ./my-classifier --corpus controlled.csv --out less-biased --epochs 1",
+    panel=MAKE,
+)
 def train(
     checkpoint: str = argument("CHECKPOINT", "A base model, or an NLI classifier to go on with."),
     *,

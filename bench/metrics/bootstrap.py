@@ -280,27 +280,52 @@ def _variance(values: np.ndarray) -> np.ndarray:
     return variance
 
 
-def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
-    """Count the clusters that `statistic` rests on: if their part is missing, it is undefined.
+def lost_parts(totals: Totals, statistic: Statistic) -> np.ndarray:
+    """Return which parts `statistic` rests on, because it is undefined without them: [parts, ...].
 
-    Args:
-        size: the column that says how much a cluster weighs, such as answers; one of weight 0 does
-            not count. Default: all weigh alike.
+    The last axes are those of the statistic, if it returns several numbers.
     """
     n = len(totals.strata)
     without = np.repeat(totals.observed, n, axis=0)
     without[np.arange(n), np.arange(n)] = np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        lost = np.isnan(statistic(without))
-    return sample_of_parts(totals, lost, size)
+        lost: np.ndarray = np.isnan(statistic(without))
+    return lost
 
 
-def sample_of_parts(totals: Totals, parts: np.ndarray, size: str = "") -> Sample:
-    """Count the clusters of some parts, given by a mask; `size` is as in `sample`."""
+def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
+    """Count the clusters that `statistic` rests on.
+
+    Args:
+        size: the column that says how much a cluster weighs, such as answers; one of weight 0 does
+            not count. Default: all weigh alike.
+    """
+    return sample_of_parts(totals, lost_parts(totals, statistic), size)
+
+
+def sample_of_parts(totals: Totals, parts: np.ndarray, *sizes: str, alike: bool = False) -> Sample:
+    """Count the clusters of some parts.
+
+    Args:
+        parts: a mask of the parts.
+        sizes: as in `sample`; of several, the sum.
+        alike: whether all clusters that have a size weigh alike. In each stratum, we then count the
+            clusters of the part that has most.
+    """
     clusters = totals.clusters
     own = parts[clusters.part]
-    weights = clusters.sums[own, totals.columns.index(size)] if size else None
+    columns = [totals.columns.index(size) for size in sizes if size]
+    weights = clusters.sums[own][:, columns].sum(1) if columns else np.ones(own.sum())
+    if alike:
+        has_size, stratum = weights > 0, clusters.stratum[clusters.cluster[own]]
+        counts = np.zeros((len(totals.strata), len(clusters.strata)))
+        np.add.at(counts, (clusters.part[own][has_size], stratum[has_size]), 1)
+        units = counts.max(0)[counts.any(0)]
+        n = len(units)
+        return Sample(int(units.sum()), n, n**2 / float((1 / units).sum()) if n else 0.0)
     weights = np.bincount(clusters.cluster[own], weights, len(clusters.stratum))
+    if not columns:
+        weights = np.sign(weights)
     known = weights > 0
     strata, weights = clusters.stratum[known], weights[known]
     shares = weights / np.bincount(strata, weights)[strata]

@@ -11,14 +11,14 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
     LEVEL,
     NOISE,
@@ -26,13 +26,22 @@ from bench.metrics.bootstrap import (
     Statistic,
     Totals,
     Weights,
-    estimate,
+    interval,
     replicate,
     resample,
     sample,
+    sample_of_parts,
 )
+from bench.metrics.engine import averages, mean_weights
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_resamples, holm, slope_test, tied
+from bench.metrics.significance import (
+    Comparison,
+    compare_groups,
+    compare_resamples,
+    holm,
+    slope_test,
+    tied,
+)
 from bench.metrics.table import ALL, join_notes
 
 # The columns that name a question, or a score.
@@ -62,8 +71,10 @@ def share(
     stratum: str | None = "stratum",
     *,
     mean_over: str | Sequence[str] | None = None,
+    tasks: str | Sequence[str] | None = None,
     limits: Limits | None = None,
     crossed: str = "crossed",
+    alike: bool = False,
 ) -> pd.DataFrame:
     """Compute the sum of a column divided by the sum of another, with a 95 % interval.
 
@@ -79,14 +90,21 @@ def share(
         stratum: the column with the part of the data of a cluster; None for one part.
         mean_over: a column such as `category`: the estimate is then the unweighted mean of the
             shares of its values, as benchmarks average over categories. Of several, such as
-            `["category", "task"]`, it is the mean over categories of their means over tasks.
+            `["category", "task"]`, it is the mean over categories of their means over tasks; a
+            category without a share in one of its tasks is left out.
+        tasks: the tasks whose rows count. The clusters of the other rows were sampled too, so that
+            this gives the interval of the score table; a frame of these tasks alone need not.
         limits: the ends of the scale. Default: 0 and 1 if each row counts how many of `of` are so,
             else none.
         crossed: the column of a second thing that was sampled across the clusters, such as
             NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
+        alike: whether clusters weigh alike in the sample size, as McBE's instances do, however many
+            of their answers could be read; else a cluster weighs as much as its sum of `of`.
+            Clusters of a frame with a column `crossed` always weigh alike.
 
     Returns:
-        The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`), and `note`.
+        The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`, without
+        what is left out), and `note`.
 
     Examples:
         >>> import pandas as pd
@@ -104,19 +122,38 @@ def share(
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     limits = _limits(table, column, units, limits)
+    counts = pd.Series(True, units.index)
+    if tasks is not None:
+        table.check_columns("task")
+        counts = table.rows.task.isin(as_list(tasks))
+        names = list(table.rows.task.unique())
+        if unknown := [name for name in as_list(tasks) if name not in names]:
+            raise BadInput(f"{table.name}: {expected(unknown[0], names, 'task')}")
+        units.loc[~counts, ["top", "bottom"]] = 0.0
+        units["missing"] &= counts
     weights, rows = Weights(), []
     for keys, index in table.groups(groups):
         part = units.loc[index]
+        if not counts[index].any():
+            continue
+        # The other rows add 0 to any part.
+        part = part.assign(part=part.part.where(counts[index], part.part[counts[index]].iloc[0]))
         totals = _resampled(part, ["top", "bottom"], weights)
         ratio, kept, _ = _mean_ratio(totals, [1])
-        value = estimate(totals, ratio, limits, "bottom")
-        reason = _without_value(int(part.missing.sum()), len(part), column)
-        reason = join_notes(_without_parts(_unused_parts(totals, kept)), reason)
+        rests_on = sample_of_parts(
+            totals, np.isin(range(len(totals.strata)), kept), "bottom", alike=alike
+        )
+        if totals.second is not None:
+            rests_on = sample_of_parts(totals, np.full(len(totals.strata), True))
+        value = interval(replicate(totals, ratio), rests_on, limits)
+        reason = _without_value(int(part.missing.sum()), int(counts[index].sum()), column)
+        reason = join_notes(_without_parts(totals, kept, [1]), reason)
         if math.isnan(value.value):
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
             reason = join_notes("no interval: too few clusters, or all alike", reason)
-        rows.append((*keys, *value, round(part.bottom.sum()), reason))
+        n = totals.observed[0, kept if len(kept) else slice(None), 1].sum()
+        rows.append((*keys, *value, round(n), reason))
     return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
 
 
@@ -132,14 +169,19 @@ def compare(
     mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
     crossed: str = "crossed",
+    paired: bool = True,
 ) -> pd.DataFrame:
-    """Compare a share between each two models, on the items that both have.
+    """Compare a share between each two models, on the items that both have, or two groups of items.
 
-    The test is paired: both models' rows of a cluster are resampled together.
+    The test of models is paired: both models' rows of a cluster are resampled together. Groups of
+    items, such as languages, categories, or women and men, have other items; they are compared
+    with `paired=False`. Clusters with items of both groups are then resampled together, too.
 
     Args:
-        between: the column that names the two sides: `model`, or `prompts` for example.
+        between: the column that names the two sides: `model` or `prompts`, for example; with
+            `paired=False`, `category`.
         by: the columns that name a group; pairs are of rows of one group.
+        paired: whether both sides have the same items.
         frame, column, of, cluster, stratum, mean_over, limits, crossed: as in `share`.
 
     Returns:
@@ -165,24 +207,23 @@ def compare(
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     table.check_filled(between)
-    names = [name for name in KEYS if name in table.rows and name != between]
-    if not names:
-        raise BadInput(
-            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
-            "give the items a column `item_id`"
-        )
-    keys = list(dict.fromkeys([*groups, *names]))
-    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
+    if paired:
+        units["item"] = _item_numbers(table, between, groups)
     if table.rows[between].nunique() < 2:
         raise BadInput(
             f"{table.name}, column `{between}`: holds {table.rows[between].iloc[0]!r} alone; "
             "two are needed to compare them"
         )
-    units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     units["side"] = table.rows[between]
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights, rows = Weights(), []
     for values, index in table.groups(groups):
+        if not paired:
+            own = units.loc[index]
+            for first, second in combinations(own.side.unique(), 2):
+                tested, n = _compare_groups(own, first, second, length, column)
+                rows.append((*values, first, second, *tested[:5], n, *tested[5:]))
+            continue
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
         labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
         numbers = [own[NUMBERS].astype(float) for own in sides]
@@ -192,6 +233,49 @@ def compare(
                 rows.append((*values, labels[k - 1], second, *tested[:5], n, *tested[5:]))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
+
+
+def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Series[int]":
+    """Number the items, by which rows of two sides are paired."""
+    names = [name for name in KEYS if name in table.rows and name != between]
+    if not names:
+        raise BadInput(
+            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
+            "give the items a column `item_id`, or paired=False"
+        )
+    keys = list(dict.fromkeys([*groups, *names]))
+    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
+    return table.rows.groupby(keys, sort=False, dropna=False).ngroup()
+
+
+def _compare_groups(
+    units: pd.DataFrame, first: object, second: object, length: float, column: str
+) -> tuple[Comparison, int]:
+    """Compare two sides with items of their own; return the test and the number of items."""
+    both = units[units.side.isin([first, second])]
+    columns = []
+    for side in (first, second):
+        for name in ("top", "bottom"):
+            columns.append(f"{name} {side}")
+            both = both.assign(**{columns[-1]: both[name].where(both.side == side, 0.0)})
+    totals = _resampled(both, columns, Weights())
+    values, samples = [], []
+    for at in (0, 2):
+        ratio, kept, _ = _mean_ratio(totals, [at + 1])
+        sides = totals._replace(
+            observed=totals.observed[..., at : at + 2],
+            resamples=totals.resamples[..., at : at + 2],
+            second=None if totals.second is None else totals.second[..., at : at + 2],
+            pairs=None if totals.pairs is None else totals.pairs[..., at : at + 2],
+        )
+        values.append(replicate(sides, ratio))
+        is_kept = np.isin(range(len(totals.strata)), kept)
+        samples.append(sample_of_parts(totals, is_kept, columns[at + 1]))
+    tested = compare_groups(values, samples, length)
+    of_both = sample_of_parts(totals, np.full(len(totals.strata), True), columns[1], columns[3])
+    tested = tested._replace(units=of_both.units)
+    note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
+    return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
 
 
 def _compare_with(
@@ -225,12 +309,13 @@ def _compare_with(
         units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
         totals = _resampled(units, columns, weights)
         for place, k in enumerate(same):
-            tested, unused = _test(totals, 4 * place, length)
-            counts = ~missing[place] & ~both.part.isin(unused).to_numpy()
+            tested, kept = _test(totals, 4 * place, length)
+            unused = [name for part, name in enumerate(totals.strata) if part not in kept]
+            counts = ~missing[place] & ~both.part.isin(unused if len(kept) else []).to_numpy()
             alone = len(first) + len(others[k]) - 2 * len(both)
             notes = [
                 tested.note,
-                _without_parts(unused),
+                _without_parts(totals, kept, [4 * place + 1, 4 * place + 3]),
                 _without_value(int(missing[place].sum()), len(both), column),
                 f"{alone} rows of only one of the two are left out" if alone else "",
             ]
@@ -238,11 +323,11 @@ def _compare_with(
     return results
 
 
-def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, list[str]]:
+def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, np.ndarray]:
     """Test the difference of the ratios of two pairs of sums, the first of which is at `at`.
 
     Returns:
-        The test, and the names of parts that do not count.
+        The test, and the places of the parts that count.
     """
     bottoms = [at + 1, at + 3]
     ratio, kept, part_weights = _mean_ratio(totals, bottoms)
@@ -254,7 +339,7 @@ def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, list[str]
     rests_on = min(sample(totals, less, totals.columns[bottom]) for bottom in bottoms)
     by_unit = _differences_by_unit(totals, at, kept, part_weights)
     tested = compare_resamples(replicate(totals, less), rests_on, by_unit, length)
-    return tested, _unused_parts(totals, kept)
+    return tested, kept
 
 
 def _differences_by_unit(
@@ -527,26 +612,33 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.n
         The mean as a function, the places of the parts that have all of the sums `bottoms`, and
         their weights in the mean.
     """
-    kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
-    if not len(kept):
-        return lambda sums: np.full(len(sums), np.nan), kept, np.zeros(0)
-    names = [tuple(str(totals.strata[k]).split(SEPARATOR)) for k in kept]
-    # The mean of each level of names: with 2 categories of 3 tasks, a part weighs 1/2 * 1/3.
-    levels = range(len(names[0]))
-    children = Counter(node[:-1] for node in {name[: k + 1] for name in names for k in levels})
-    weights = np.array([1 / math.prod(children[name[:k]] for k in levels) for name in names])
-    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ weights, kept, weights
+    defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
+    weights = mean_weights([_part(name) for name in totals.strata], defined)
+    kept = np.flatnonzero(weights)
+
+    def mean(sums: np.ndarray) -> np.ndarray:
+        return averages(sums[:, kept, 0] / sums[:, kept, 1], weights[None, kept])[:, 0]
+
+    return mean, kept, weights[kept]
 
 
-def _unused_parts(totals: Totals, kept: np.ndarray) -> list[str]:
-    """Name the parts that do not count in a mean, if others do."""
-    return [str(name) for k, name in enumerate(totals.strata) if len(kept) and k not in kept]
+def _part(name: object) -> tuple[str, ...]:
+    """Return the names of a part, such as a category and a task."""
+    return tuple(str(name).split(SEPARATOR))
 
 
-def _without_parts(names: Sequence[str]) -> str:
-    """Say which parts do not count because their divisor is 0."""
-    texts = "; ".join(name.replace(SEPARATOR, ", ") for name in names)
-    return f"left out, because the divisor is 0: {texts}" if names else ""
+def _without_parts(totals: Totals, kept: np.ndarray, bottoms: Sequence[int]) -> str:
+    """Say which parts do not count because their divisor, or another one of these, is 0."""
+    defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
+    if not defined.any():
+        return ""
+    names = [", ".join(_part(name)) for name in totals.strata]
+    empty = [name for name, has_sum in zip(names, defined, strict=True) if not has_sum]
+    others = [name for k, name in enumerate(names) if defined[k] and k not in kept]
+    return join_notes(
+        f"left out, because the divisor is 0: {'; '.join(empty)}" if empty else "",
+        f"left out with these: {'; '.join(others)}" if others else "",
+    )
 
 
 def _without_value(missing: int, n: int, column: str) -> str:

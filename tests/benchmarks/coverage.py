@@ -95,7 +95,7 @@ def scores_of(scoring, primary_metrics):
     for metric in scoring.metrics:
         if metric.place in wanted:
             values = scoring.values(metric)
-            samples = scoring.samples(metric, values[0])
+            samples = scoring.samples(metric)
             for k, category in enumerate([*scoring.categories, ALL]):
                 scores[category, *metric.place] = values[:, k], samples[k], metric.limits
     return scores
@@ -210,7 +210,7 @@ def nli_coverage(pairs, studies):
         scoring = Scoring(rows, NLI_SUMS, metrics, "robust", by_task=False, crossed=CROSSED)
         for metric in metrics:
             values = scoring.values(metric)
-            (sample, _) = scoring.samples(metric, values[0])
+            (sample, _) = scoring.samples(metric)
             keys = ("NLI-CoAL", metric.name, name, f"{share:g}", k)
             ends = interval(values[:, 0], sample, metric.limits)
             yield from check(ends, truth[metric.name], *keys)
@@ -233,10 +233,11 @@ def mcbe_coverage(studies):
                 "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
             }
             own = pd.DataFrame({**top, "item_id": [f"{category}:{k}" for k in range(n)]})
-            own = own.melt("item_id", var_name="task", value_name="score top")
-            parts.append(own.assign(category=category, repeat=0, **{"score bottom": 1.0}))
+            own = own.melt("item_id", var_name="task", value_name="score")
+            own = own.assign(category=category, stratum=category, repeat=0, cluster=own.item_id)
+            parts.append(own.assign(answered=1.0, parsed=1.0, scored=1.0))
         known = Values(pd.concat(parts, ignore_index=True))
-        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "robust")
+        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "official")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}

@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 
 import bench
+from bench.benchmarks import get
 from bench.metrics.primary import primary_metrics
 from bench.run import Run, all_items, evaluate, evaluate_all, results
 from bench.run.results import data_conflict
 from tests.helpers.recorded import templates
 
-MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
-# Of all pairs of a set, each occupation and each sentence has the same number.
-LIMITS = {"nli_coal": None}
+MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,refuse=0.3,seed=2"]
 CATEGORIES = {"mcbe": ["age", "race"], "cbbq": ["age", "race"], "nli_coal": ["en", "zh"]}
 COLUMNS = ["score", "ci_low", "ci_high", "n"]
 
@@ -28,7 +27,7 @@ def runs(tmp_path_factory):
             name,
             MODELS,
             folder,
-            limit=LIMITS.get(name, 15),
+            limit=15,
             judge=judges.get(name),
             categories=categories,
         )
@@ -36,40 +35,43 @@ def runs(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def tables(runs):
-    """Outcomes and scores of each benchmark."""
-    return {name: (bench.outcomes(*asked), bench.score(*asked)) for name, asked in runs.items()}
+PRIMARY = [
+    pytest.param(name, metric, id=f"{name} {metric.task} {metric.metric}")
+    for name in CATEGORIES
+    for metric in get(name).metrics.primary_metrics
+]
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "task", "metric", "column", "of", "limits"),
-    [
-        ("cbbq", "ambiguous", "s_amb", "stereotyped", "answered", None),
-        ("cbbq", "disambiguous", "s_disamb", "stereotyped", "names_person", None),
-        ("cbbq", "disambiguous", "accuracy", "correct", "answered", None),
-        ("cbbq", "ambiguous", "unknown", "says_unknown", "parsed", None),
-        ("nli_coal", "all", "fn", "not_neutral", "parsed", None),
-        ("mcbe", "ss", "score", "score", "scored", (0, 100)),
-        ("mcbe", "bs", "score", "score", "scored", (0, 100)),
-    ],
-)
-@pytest.mark.parametrize("category", ["each", "all"])
-def test_a_share_of_outcomes_is_the_score_with_its_interval(
-    tables, benchmark, task, metric, column, of, limits, category
+@pytest.mark.parametrize("preset", ["robust", "paper", "official"])
+@pytest.mark.parametrize(("benchmark", "metric"), PRIMARY)
+def test_a_share_of_outcomes_is_the_primary_score_with_its_interval(
+    runs, benchmark, metric, preset
 ):
-    outcomes, scores = tables[benchmark]
-    part = outcomes[outcomes.task.isin(["ps", "as", "ns"] if task == "all" else [task])]
-    # Two categories of McBE have no groups to choose from.
-    scores = scores[(scores.task == task) & (scores.metric == metric) & scores.score.notna()]
-    keys = ["model", "category"] if category == "each" else ["model"]
-    scores = scores[(scores.category == "all") == (category == "all")].set_index(keys)
-    mean_over = None if category == "each" else "category"
-    shares = bench.share(part, column, of=of, by=keys, mean_over=mean_over, limits=limits)
-    shares = shares.rename(columns={"estimate": "score"}).set_index(keys).loc[scores.index]
-    ours, theirs = shares[COLUMNS], scores[COLUMNS]
-    assert len(theirs)
-    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-12, atol=1e-12, check_dtype=False)
+    if preset == "official" and metric.metric == "accuracy":
+        pytest.skip("the released scripts compute no accuracy")
+    if preset == "official" and metric.task in get(benchmark).metrics.rounding:
+        pytest.skip("the released code rounds this score")
+    scores = bench.score(*runs[benchmark], preset=preset)
+    scores = scores[(scores.task == metric.task) & (scores.metric == metric.metric)]
+    outcomes = bench.outcomes(*runs[benchmark], preset=preset)
+    tasks = metric.tasks or (None if metric.task == "all" else metric.task)
+    for keys, of_all in ((["model", "category"], False), (["model"], True)):
+        theirs = scores[(scores.category == "all") == of_all].set_index(keys)
+        shares = bench.share(
+            outcomes,
+            metric.column,
+            of=metric.of,
+            by=keys,
+            mean_over=["category"] if metric.pools_tasks else ["category", "task"],
+            tasks=tasks,
+            limits=metric.limits,
+            alike=benchmark == "mcbe",
+        )
+        ours = shares.rename(columns={"estimate": "score"}).set_index(keys).loc[theirs.index]
+        assert len(theirs)
+        pd.testing.assert_frame_equal(
+            ours[COLUMNS], theirs[COLUMNS], rtol=1e-12, atol=1e-12, check_dtype=False
+        )
 
 
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path):

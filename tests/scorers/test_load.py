@@ -11,10 +11,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from bench import run, train
+from bench import run
 from bench.report import study, study_runs
 from bench.scorers import Loaded, check, load
 from bench.scorers.local import hub
+from bench.train import train
 from tests.helpers.cases import cases, json_lines
 from tests.helpers.checkpoints import BERT, amend, characters, save, save_gguf
 
@@ -296,14 +297,19 @@ INDEX = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": "weights.bi
         ("adapter_model.bin", {"adapter_config.json": {}}, "pickled (adapter_model.bin)"),
     ],
 )
-@pytest.mark.parametrize("call", [load, lambda name: train.load(name, 0)])
-def test_a_pickle_is_refused_and_never_loaded(model, refusal, name, beside, says, call):
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_pickle_is_refused_and_never_loaded(model, refusal, name, beside, says, trained):
     ran = model.with_name("ran")
     (model / "model.safetensors").unlink()
     plant(model / name, ran)
     for file, content in beside.items():
         (model / file).write_text(json.dumps(content))
-    message = refusal(call, str(model))
+    if trained:
+        corpus = model.with_name("corpus.csv")
+        corpus.write_text("premise,hypothesis,label\nA nurse.,A woman.,neutral\n", "utf-8")
+        message = refusal(train, str(model), corpus, model.with_name("out"))
+    else:
+        message = refusal(load, str(model))
     assert message.startswith(f"{model}: ")
     assert says in message
     assert not ran.exists()

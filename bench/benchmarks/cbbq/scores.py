@@ -12,7 +12,7 @@ import pandas as pd
 from bench.benchmarks.cbbq.outcomes import SHOWN, SUMS, answers, outcomes
 from bench.benchmarks.cbbq.requests import LETTERS, TASKS
 from bench.core.numbers import decimals
-from bench.metrics.engine import UNREADABLE, Metric, Scoring, Sums, with_mean
+from bench.metrics.engine import UNREADABLE, Metric, Scoring, Sums, averages
 from bench.metrics.table import (
     ALL,
     CONSTANT,
@@ -261,16 +261,14 @@ class CbbqScoring(Scoring):
     def letters_alone(self) -> dict[tuple[str, str], dict[str, float]]:
         """By metric and category, the score that the letters alone would give."""
         sums, names = _same_letters(self.rows, self.cells), [*self.categories, ALL]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = {
-                metric.place: metric.values(sums)
-                for metric in self.metrics
-                if metric.name in BY_LETTERS
-            }
-            return {
-                place: dict(zip(names, with_mean(own[None], ~np.isnan(own))[0], strict=True))
-                for place, own in scores.items()
-            }
+        letters_alone = {}
+        for metric in self.metrics:
+            if metric.name in BY_LETTERS:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    scores = metric.values(sums)[None]
+                means = averages(scores, self.weights(metric, scores))[0]
+                letters_alone[metric.place] = dict(zip(names, means.tolist(), strict=True))
+        return letters_alone
 
 
 def _constant_answer(rows: pd.DataFrame) -> str:

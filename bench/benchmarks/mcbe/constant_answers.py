@@ -42,9 +42,13 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
 
 
 def constant_answers(
-    terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame
+    rows: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame
 ) -> dict[Cell, str]:
-    """Warn by category (or all) and task of answers that are all alike, whatever the group."""
+    """Warn by category (or all) and task of answers that are all alike, whatever the group.
+
+    Args:
+        rows: the outcomes, see `bench.benchmarks.mcbe.instances.outcomes`.
+    """
     warnings: dict[Cell, str] = {}
     repeats = records["repeat"].nunique()
 
@@ -52,8 +56,8 @@ def constant_answers(
         return is_habit(alike, n, CONSTANT, repeats=repeats, answers=answers)
 
     # Preference computation: equal likelihoods for all groups. No real language model gives this.
-    for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
-        alike = int((part["score top"] == 100).sum())
+    for category, part in _parts(rows[(rows.task == "pc") & rows.score.notna()]):
+        alike = int((part.score == 100).sum())
         if is_constant(alike, len(part)):
             warnings[category, "pc"] = (
                 "the sentences about all groups are equally likely in "
@@ -61,8 +65,8 @@ def constant_answers(
                 "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
-    for category, part in _parts(terms[terms.task == "ss"]):
-        same, both = part["position_bias top"].sum(), part["position_bias bottom"].sum()
+    for category, part in _parts(rows[rows.task == "ss"]):
+        same, both = part.same_letter.sum(), part.pairs_in_both_orders.sum()
         if is_constant(same, both):
             warnings[category, "ss"] = (
                 f"{decimals(100 * same / both)}% of the pairs are answered "
@@ -72,8 +76,8 @@ def constant_answers(
     read = records[(records.request == "answer") & records.valid]
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
-        rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
-        by_category = rows.groupby("category", sort=False).parsed
+        answers = read[(read.task == task) & read.category.map(choice).astype(bool)]
+        by_category = answers.groupby("category", sort=False).parsed
         counts = {str(name): Counter(own.tolist()) for name, own in by_category}
         for category in [ALL, *counts]:
             own = list(counts.values()) if category == ALL else [counts[category]]
@@ -114,10 +118,10 @@ def first_letter(records: pd.DataFrame) -> float:
 
 
 def baselines(
-    terms: pd.DataFrame, items: pd.DataFrame, preset: str, first: float
+    rows: pd.DataFrame, items: pd.DataFrame, preset: str, first: float
 ) -> dict[tuple[str, str, str], float]:
     """Return by category, task and measure the score of random or of the best constant answers."""
-    instances = terms[["category", "task", "item_id"]].drop_duplicates(["task", "item_id"])
+    instances = rows[["category", "task", "item_id"]].drop_duplicates(["task", "item_id"])
     fields = items[["item_id", "words", "subtype", "score"]]
     by_task = instances.merge(fields, on="item_id").groupby(["task", "category"], sort=False)
     baselines: dict[tuple[str, str, str], float] = {}

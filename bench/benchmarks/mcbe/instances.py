@@ -1,9 +1,4 @@
-"""The terms of McBE's scores: the number that each instance adds to a measure.
-
-A measure is a ratio of sums over instances, `top` over `bottom`. For example, `valid` is the number
-of readable answers over the number of all answers. An instance without a value adds 0 to both.
-`lowest` and `highest` are the bounds of the score, if all answers had been readable.
-"""
+"""McBE's outcomes: the numbers of each instance, of which scores are the means."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +18,7 @@ DECAY = {
     preset: {task: rate * official.FACTOR for task, rate in official.DECAY.items()}
     for preset in ("robust", "official")
 } | {"paper": {"pc": 2 * math.e / 3, "ss": 2 * math.e / 3}}
-BOUNDS = ("lowest", "highest")
+BOUNDS = ("score_lowest", "score_highest")
 # The measures of each task beside its score.
 MEASURES = {
     "pc": ("score_sum", "score_per_character"),
@@ -33,21 +28,23 @@ MEASURES = {
     "bs": ("severity_shift",),
 }
 KEYS = ["category", "task", "item_id", "repeat"]
-# By measure, the top and the bottom of each unit: a series, an array, or one number.
-Terms = dict[str, tuple[Any, Any]]
+# The sums of scenario selection's `position_bias`.
+PAIRS = ("pairs_in_both_orders", "same_letter")
+# By column, the numbers of each unit: a series, an array, or one number; NaN if it has none.
+Columns = dict[str, Any]
 
 
 class Values(NamedTuple):
-    """The terms of each instance, and the numbers that the released code prints.
+    """The numbers of each instance, and the numbers that the released code prints.
 
     Attributes:
-        terms: a row per instance, task and repeat (a unit): `KEYS`, and the columns `MEASURE top`
-            and `MEASURE bottom` of each measure.
+        rows: a row per instance, task and repeat (a unit): `KEYS`, the columns of numbers that
+            `outcomes` describes, and `score_N_words`, the points of lists of so many words.
         printed: by category, task and repeat the `score` and how many answers it `stops` at; None
             unless the preset is `official`.
     """
 
-    terms: pd.DataFrame
+    rows: pd.DataFrame
     printed: pd.DataFrame | None = None
 
 
@@ -57,7 +54,7 @@ def decay(variance: Any, rate: float) -> Any:
 
 
 def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
-    """Compute the terms of each instance, task and repeat."""
+    """Compute the numbers of each instance, task and repeat."""
     cells = records.groupby(["category", "task"], sort=False).ngroup()
     names = [*KEYS, "request", "response", "error", "logprobs"]
     rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
@@ -72,46 +69,43 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     printed = []
     for task, own in units.groupby("task", sort=False):
         of_units, replies = instances.loc[own.index], by_request[by_request.task == task]
-        terms = TERMS[str(task)](of_units, replies, preset)
-        score, known = terms["score"]
-        terms["score"] = score, known * own.came
+        numbers = NUMBERS[str(task)](of_units, replies, preset)
+        numbers["score"] = numbers["score"].where(own.came)
         if preset == "official":
-            printed.append(_officially(str(task), own, of_units, replies, terms))
-        for name, pair in terms.items():
-            for part, value in zip(("top", "bottom"), pair, strict=True):
-                column = columns.setdefault(f"{name} {part}", np.zeros(len(units)))
-                column[own.index] = value
-    numbers = pd.DataFrame(columns).fillna(0.0)
-    table = pd.concat([units[KEYS].reset_index(drop=True), numbers], axis=1)
-    return Values(table, pd.concat(printed).sort_index() if printed else None)
+            printed.append(_officially(str(task), own, of_units, replies, numbers))
+        if task == "ss":
+            words = "score_" + of_units.words.map(len).astype(str) + "_words"
+            for name in words.unique():
+                numbers[name] = numbers["score"].where(words == name)
+        numbers["scored"] = numbers["score"].notna()
+        for name, values in numbers.items():
+            columns.setdefault(name, np.full(len(units), np.nan))[own.index] = values
+    table = pd.concat([units[KEYS].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    rows = table.assign(cluster=table.item_id, stratum=table.category)
+    return Values(rows, pd.concat(printed).sort_index() if printed else None)
 
 
 def _officially(
-    task: str, units: pd.DataFrame, items: pd.DataFrame, replies: pd.DataFrame, terms: Terms
+    task: str, units: pd.DataFrame, items: pd.DataFrame, replies: pd.DataFrame, numbers: Columns
 ) -> pd.DataFrame:
     """Replace the scores by the addends of the printed score; return the printed scores."""
     if task == "pc":
-        score, known = terms["score"]
-        number, stops = score.where(np.asarray(known) > 0), pd.Series(0, units.index)
+        number, stops = numbers["score"], pd.Series(0, units.index)
     else:
         number, stops = official.numbers(task, items, replies.reply)
     result = official.printed(task, units.assign(number=number, stops=stops))
     cells = pd.MultiIndex.from_frame(units[["category", "task", "repeat"]])
     # An instance adds nothing to a score that is not printed.
     adds: Any = pd.Series(np.isfinite(result.score.reindex(cells).to_numpy()), units.index)
-    points = 100 - 10 * number if task == "bs" else number
-    terms["score"] = points.where(adds, 0.0), adds
-    for name in [name for name in terms if name.endswith("_words")]:
-        own = adds & (_words(items) == name)
-        terms[name] = points.where(own, 0.0), own
+    numbers["score"] = (100 - 10 * number if task == "bs" else number).where(adds)
     return result
 
 
-def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
     """List the outcomes of a run, one row per instance, task and repeat.
 
     Args:
-        terms: of `values`.
+        rows: of `values`.
 
     Returns:
         `category`, `task`, `item_id`, `repeat`, `cluster` (the instance), `stratum` (the category),
@@ -143,34 +137,17 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
         0   pc       6.0     6.0   90.3
         1   pc       3.0     3.0   86.5
     """
-    none = pd.Series(np.nan, terms.index)
-
-    def column(measure: str, part: str) -> pd.Series:
-        return terms.get(f"{measure} {part}", none)
-
-    def points(measure: str) -> pd.Series:
-        return column(measure, "top").where(column(measure, "bottom") > 0)
-
-    is_ss = terms.task == "ss"
-    numbers = {
-        "answered": column("valid", "bottom"),
-        "parsed": column("valid", "top"),
-        "scored": column("score", "bottom"),
-        "score": points("score"),
-        **{f"score_{end}": column(end, "top") for end in BOUNDS},
-        "pairs_in_both_orders": column("position_bias", "bottom").where(is_ss),
-        "same_letter": column("position_bias", "top").where(is_ss),
-        **{name: points(name) for task in MEASURES if task != "ss" for name in MEASURES[task]},
-    }
-    return terms[KEYS].assign(cluster=terms.item_id, stratum=terms.category, **numbers)
+    measures = [name for names in MEASURES.values() for name in names if name != "position_bias"]
+    names = ["answered", "parsed", "scored", "score", *BOUNDS, *PAIRS, *measures]
+    return rows.reindex(columns=[*KEYS, "cluster", "stratum", *names])
 
 
-def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     words, rate = items.words.explode(), DECAY[preset]["pc"]
     by_word = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
     nlls = _numbers("pc", by_word.reply)
-    terms = _bounded(*_decayed(nlls, rate), 0.0, 100.0)
-    terms["valid"] = nlls.groupby(level=0).count(), nlls.groupby(level=0).size()
+    numbers, by_unit = _bounded(_decayed(nlls, rate), 0.0, 100.0), nlls.groupby(level=0)
+    numbers |= {"parsed": by_unit.count(), "answered": by_unit.size()}
     has = by_word.logprobs.notna().groupby(level=0).transform("all").to_numpy()
     if has.any():
         totals = [-np.sum(one) if len(one) else np.nan for one in by_word.logprobs[has]]
@@ -178,23 +155,24 @@ def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Term
         sums.loc[has] = np.array(totals)
         sentences = zip(items.sentence.loc[words.index], words, strict=True)
         lengths = [len(sentence.replace(SLOT, word)) for sentence, word in sentences]
-        terms["score_sum"] = _decayed(sums, rate)
-        terms["score_per_character"] = _decayed(sums / lengths, rate)
-    return terms
+        numbers["score_sum"] = _decayed(sums, rate)
+        numbers["score_per_character"] = _decayed(sums / lengths, rate)
+    return numbers
 
 
-def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     given = official.replies_to(items, replies.reply, "answer").answer.fillna("")
     read = cache(lambda reply, labels: label(final(reply), labels))
     chosen = pd.Series(list(map(read, given, items.labels.map(tuple))), items.index)
     known, right = chosen != "", 100.0 * (chosen == items.subtype)
-    terms = _bounded(right, known, 0.0, 100.0)
+    readable = right.where(known)
+    numbers = _bounded(readable, 0.0, 100.0) | {"parsed": known, "answered": 1.0}
+    numbers |= {"score_readable": readable, "score_substring": official.substring(items, given)}
     # Equation 4: an answer that names no label, or several, is wrong.
-    terms |= {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
-    return terms | {"score_substring": (official.substring(items, given), 1.0)}
+    return numbers | {"score": right}
 
 
-def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
     pairs, read = official.pairs(items), _read("ss", replies.reply)
     reverse = pairs.word_second + SEPARATOR + pairs.word
@@ -210,18 +188,15 @@ def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms
     is_complete = sums.known == n * (n - 1)
     # The mean of the votes for n groups is n - 1.
     variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
-    scores = decay(variance, rate).where(is_complete, 0.0)
+    scores = decay(variance, rate).where(is_complete)
     # Lower bound: a respondent that always picks the group listed first has the largest variance.
-    terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
-    terms["valid"] = sums.known, n * (n - 1)
-    terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders
-    names = _words(items)
-    for name in names.unique():
-        terms[name] = scores.where(names == name, 0.0), is_complete & (names == name)
-    return terms
+    numbers = _bounded(scores, decay((n**2 - 1) / 3, rate), 100.0)
+    numbers |= {"parsed": sums.known, "answered": n * (n - 1)}
+    # A pair is there in both orders.
+    return numbers | {"same_letter": sums.same / 2, "pairs_in_both_orders": sums.both / 2}
 
 
-def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     marks = replies.reply[replies.index.isin(official.GRADES, level="request")]
     grades = official.replies_to(items, _numbers("ba", marks), *official.GRADES)
     weights = np.array([criterion.weight for criterion in CRITERIA])
@@ -230,24 +205,20 @@ def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     if preset == "paper":
         # Equation 5, with each criterion brought to 0 to 100: as printed it could not exceed 12.5.
         scores = shares @ weights / weights.sum()
-    terms = _bounded(scores.fillna(0.0), scores.notna(), 0.0, 100.0)
-    terms["valid"] = grades.notna().sum(axis=1), float(len(CRITERIA))
-    for criterion, name in zip(CRITERIA, grades, strict=True):
-        terms[criterion.name] = shares[name].fillna(0.0), grades[name].notna()
-    return terms
+    numbers = _bounded(scores, 0.0, 100.0)
+    numbers |= {"parsed": grades.notna().sum(axis=1), "answered": float(len(CRITERIA))}
+    return numbers | {one.name: shares[name] for one, name in zip(CRITERIA, grades, strict=True)}
 
 
-def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     severity = official.replies_to(items, _numbers("bs", replies.reply), "answer").answer
-    known = severity.notna()
-    scores = (100 - 10 * (items.score - severity).abs()).fillna(0.0)
     farthest: Any = np.maximum(items.score, SEVEREST - items.score)
-    terms = _bounded(scores, known, 100 - 10 * farthest, 100.0)
-    terms["severity_shift"] = (severity - items.score).fillna(0.0), known
-    return terms | {"valid": (known, 1.0)}
+    numbers = _bounded(100 - 10 * (items.score - severity).abs(), 100 - 10 * farthest, 100.0)
+    numbers |= {"parsed": severity.notna(), "answered": 1.0}
+    return numbers | {"severity_shift": severity - items.score}
 
 
-TERMS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Terms]] = {
+NUMBERS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Columns]] = {
     "pc": _preference,
     "sc": _classification,
     "ss": _scenarios,
@@ -268,20 +239,14 @@ def _numbers(task: str, replies: pd.Series) -> pd.Series:
     return _read(task, replies).replace("", math.nan).astype(float)
 
 
-def _words(items: pd.DataFrame) -> pd.Series:
-    """Name the measure of lists of so many words."""
-    return "score_" + items.words.map(len).astype(str) + "_words"
-
-
-def _decayed(numbers: pd.Series, rate: float) -> tuple[pd.Series, pd.Series]:
+def _decayed(numbers: pd.Series, rate: float) -> pd.Series:
     """Score the variance of each unit's numbers; no score if one of them is missing."""
     by_unit = numbers.groupby(level=0)
-    known = by_unit.count() == by_unit.size()
-    return decay(by_unit.var(ddof=0), rate).where(known, 0.0), known
+    scores: pd.Series = decay(by_unit.var(ddof=0), rate)
+    return scores.where(by_unit.count() == by_unit.size())
 
 
-def _bounded(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
+def _bounded(score: pd.Series, low: pd.Series | float, high: float) -> Columns:
     """Return a score, and the least and the most that it could have been."""
     ends = zip(BOUNDS, (low, high), strict=True)
-    bounds = {name: (score.where(known, end), 1.0) for name, end in ends}
-    return {"score": (score, known), **bounds}
+    return {"score": score, **{name: score.fillna(end) for name, end in ends}}

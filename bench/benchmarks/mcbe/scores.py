@@ -9,6 +9,8 @@ categories. A missing score is skipped and named in the note.
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,12 +35,10 @@ from bench.benchmarks.mcbe.instances import (
 )
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import Sample
-from bench.metrics.engine import Metric, Scoring, with_mean
+from bench.metrics.engine import Metric, Scoring, averages
 from bench.metrics.table import (
     ALL,
     LETTERS_ALONE,
-    READABLE,
     Metrics,
     Score,
     join_notes,
@@ -48,8 +48,6 @@ from bench.metrics.table import (
 
 # The ends of the scale of a score.
 LIMITS = (0, 100)
-# The ends of the scale of other measures.
-SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
 PRIMARY_METRICS = read_primary_metrics(__file__)
 # By task, the largest rounding error of the released code, in points. It rounds scores to two
@@ -58,10 +56,8 @@ ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
 METRICS = Metrics(PRIMARY_METRICS, CARDS, ROUNDING)
 # The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
-# The observed row of arrays.
-FIRST = slice(1)
-# The scores that have bounds.
-BOUNDED = ("score", "score_common")
+# The scores of a task or of several, whose notes say what is left out.
+SCORES = ("score", "score_common", "score_by_task", "score_by_instance")
 
 
 def scoring(
@@ -76,21 +72,57 @@ def scoring(
     Args:
         common: the tasks of `score_common`; default: `COMMON`.
     """
-    known = values(records, items, preset)
-    return McbeScoring(known, records, items, preset, common)
+    return McbeScoring(values(records, items, preset), records, items, preset, common)
+
+
+def score_metrics(rows: pd.DataFrame, preset: str, common: Sequence[str]) -> Iterator[Metric]:
+    """Yield the metrics in the order of the table: means of the columns of outcomes."""
+    tasks = [task for task in TASKS if task in set(rows.task)]
+    by_words = sorted(name for name in map(str, rows) if name.endswith("_words"))
+    sd = ["score_sd"] if len(set(rows["repeat"])) > 1 else []
+    # The released code has no unreadable answers, so its scores have no bounds.
+    score: dict[str, Any] = {"top": "score", "ends": None if preset == "official" else BOUNDS}
+    for task in tasks:
+        yield _mean("score", task, **score)
+        for name in MEASURES[task]:
+            if name == "position_bias" and "same_letter" in rows:
+                sums = {"top": "same_letter", "bottom": "pairs_in_both_orders"}
+                yield _mean(name, task, limits=(0, 1), sampled="scored", **sums)
+            elif name in rows:
+                limits = (-10, 10) if name == "severity_shift" else LIMITS
+                yield _mean(name, task, limits=limits, sampled="scored")
+        for name in by_words if task == "ss" else ():
+            # Lists of so many words are sampled among lists of any length.
+            yield _mean(name, task, mean_over=(), sampled="scored")
+        for name in sd:
+            yield _mean(name, task, top="score")
+        yield _mean("score_by_instance", task, top="score", mean_over=())
+    if len(tasks) > 1:
+        yield _mean("score", ALL, tasks=tasks, **score)
+        for name in sd:
+            yield _mean(name, ALL, top="score", tasks=tasks)
+        by_task = ("task", "category")
+        yield _mean("score_by_task", ALL, top="score", tasks=tasks, mean_over=by_task)
+        if shared := [task for task in common if task in tasks]:
+            yield _mean("score_common", ALL, tasks=shared, **score)
+
+
+def _mean(name: str, task: str, top: str = "", **options: Any) -> Metric:
+    """Describe the mean of a column, by default of the metric's name, by category and task."""
+    fixed: dict[str, Any] = {
+        "mean_over": ("category", "task"),
+        "limits": LIMITS,
+        "unread": None,
+        "alike": True,
+    }
+    return Metric(name, task, top or name, **{**fixed, **options})
 
 
 class McbeScoring(Scoring):
-    """Scores as arrays: the observed one, then the resampled ones, then one of each repeat.
+    """Scores of McBE, with their spread over repeats, and notes on what is left out and why.
 
     A score over tasks is the mean of the tasks that a category was asked, undefined if one of them
     is undefined. A score over categories is the mean of the categories with a score.
-
-    Attributes:
-        resamples: float64 [draws, categories, tasks, columns].
-        by_repeat: the same, as observed and in each repeat.
-        asked: bool [categories + 1, tasks]; the last row is of all categories.
-        measures: the measures of each task, its score first.
     """
 
     def __init__(
@@ -102,161 +134,69 @@ class McbeScoring(Scoring):
         common: Sequence[str] = (),
     ) -> None:
         self.known, self.records, self.items = known, records, items
-        self.common, terms = tuple(common or COMMON), known.terms
-        order = pd.Index(items.category.unique()).get_indexer(terms.category)
-        rows = terms.assign(stratum=terms.category, cluster=terms.item_id)
-        columns = [str(name) for name in terms if name not in KEYS]
-        super().__init__(rows.iloc[np.argsort(order, kind="stable")], columns, (), preset)
-        self.repeats = sorted(set(terms["repeat"]))
-        self.tasks = [name for name in TASKS if name in self.observed.tasks]
-        self.measures = {
-            task: ["score", *(name for name in MEASURES[task] if f"{name} top" in columns)]
-            for task in self.tasks
-        }
-        if "ss" in self.measures:
-            words = (name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
-            self.measures["ss"] += sorted(words)
-        self.metrics = list(self._metrics())
-        shape = self.observed.values.shape
-        asked = np.isin(np.arange(shape[0] * shape[1]), self.cells).reshape(shape[:2])
-        self.asked = np.vstack([asked, asked.any(0)])
-        by_repeat = np.zeros((len(self.repeats), asked.size, len(columns)))
-        repeat = np.searchsorted(self.repeats, self.rows["repeat"])
-        np.add.at(by_repeat, (repeat, self.cells), self.rows[columns].to_numpy())
-        self.by_repeat = np.concatenate([self.observed.values[None], by_repeat.reshape(-1, *shape)])
-        self.resamples = self.totals.resamples.reshape(-1, *shape)
+        self.common = tuple(common or COMMON)
+        order = pd.Index(items.category.unique()).get_indexer(known.rows.category)
+        rows = known.rows.iloc[np.argsort(order, kind="stable")]
+        numbers = [str(name) for name in rows if name not in (*KEYS, "cluster", "stratum")]
+        super().__init__(rows, numbers, list(score_metrics(rows, preset, self.common)), preset)
 
-    def _metrics(self) -> Iterator[Metric]:
-        """Yield the metrics in the order of the table."""
-        sd = ["score_sd"] if len(self.repeats) > 1 else []
-        for task in self.tasks:
-            for name in [*self.measures[task], *sd, "score_by_instance"]:
-                yield _metric(name, task)
-        if len(self.tasks) > 1:
-            for name in ["score", *sd, "score_by_task"]:
-                yield _metric(name, ALL, self.tasks)
-            if shared := [task for task in self.common if task in self.tasks]:
-                yield _metric("score_common", ALL, shared)
+    def outcomes(self) -> pd.DataFrame:
+        return outcomes(self.known.rows)
 
     @cached_property
-    def by_measure(self) -> dict[tuple[str, str], np.ndarray]:
-        """By task and measure: float64 [n, categories], NaN in categories that were not asked."""
-        return {
-            (task, name): self._of_task(task, name)
-            for task in self.tasks
-            for name in [*self.measures[task], *BOUNDS]
-            if f"{name} top" in self.columns
-        }
+    def repeats(self) -> np.ndarray:
+        """The sums of each repeat: [repeats, parts, columns]."""
+        repeat, names = pd.factorize(self.rows["repeat"], sort=True)
+        sums = np.zeros((len(names), *self.totals.observed.shape[1:]))
+        np.add.at(sums, (repeat, self.cells), self.numbers[list(self.columns)].to_numpy(float))
+        return sums
 
-    def _of_task(self, task: str, measure: str) -> np.ndarray:
-        values = self.ratio(*self._terms(task, measure))
-        if measure == "score" and self.known.printed is not None:
-            printed = self.known.printed.score.xs(task, level="task")
-            means = printed.groupby("category").agg(lambda own: own.mean(skipna=False))
-            values[0] = means.reindex(self.categories)
+    def scores_of_repeats(self, metric: Metric) -> np.ndarray:
+        """Compute the scores that a metric averages in each repeat: [repeats, parts]."""
+        if (printed := self.printed(metric)) is not None:
             # A run that is not finished may lack a repeat.
-            cells = pd.MultiIndex.from_product([self.repeats, self.categories])
-            repeats = printed.swaplevel().reindex(cells)
-            values[-len(self.repeats) :] = repeats.to_numpy().reshape(len(self.repeats), -1)
-        # The numbers that the released code prints may not be finite.
-        values[~np.isfinite(values)] = math.nan
-        return values
-
-    def _terms(self, task: str, measure: str) -> list[np.ndarray]:
-        """Return the sums to divide: two arrays [n, categories]."""
-        arrays = (self.by_repeat[:1], self.resamples, self.by_repeat[1:])
-        place = self.observed.tasks[task]
-        top, bottom = (self.columns.index(f"{measure} {part}") for part in ("top", "bottom"))
-        return [np.concatenate([sums[:, :, place, k] for sums in arrays]) for k in (top, bottom)]
-
-    def ratio(self, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-        """Divide sums [n, ...]."""
+            parts, repeats = self.averaged(metric), sorted(set(self.rows["repeat"]))
+            cells = [(*part, repeat) for repeat in repeats for part in parts]
+            return _finite(printed.reindex(cells).to_numpy().reshape(len(repeats), -1))
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = top / bottom
-            # In the paper, a score is the mean of the repeats' scores. This makes a difference if
-            # some answers are unreadable.
-            if self.preset == "paper":
-                repeats = values[-len(self.repeats) :]
-                known = ~np.isnan(repeats)
-                mean = np.where(known, repeats, 0.0).sum(0) / known.sum(0)
-                # Resamples are of all repeats together, so we move them to lie around the mean.
-                values[: -len(self.repeats)] += np.where(known.any(0), mean - values[0], 0.0)
-        return values
+            return self.scores(metric, self.repeats)
 
-    def mean(
-        self, tasks: Sequence[str], measure: str = "score", rows: slice = slice(None)
-    ) -> np.ndarray:
-        """Return the means over the tasks that a category was asked: [n, categories + 1]."""
-        values = np.stack([self.by_measure[task, measure][rows] for task in tasks])
-        asked = self.asked[:-1, self.places(tasks)].T[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(asked, values, 0.0).sum(0) / asked.sum(0)
-            return with_mean(means, ~np.isnan(means[0]))
+    def observed_scores(self, metric: Metric) -> np.ndarray:
+        if (printed := self.printed(metric)) is not None:
+            means = printed.groupby(list(metric.mean_over)).agg(lambda own: own.mean(skipna=False))
+            return _finite(means.reindex(self.averaged(metric)).to_numpy()[None])
+        if self.preset != "paper" or len(self.repeats) == 1:
+            return super().observed_scores(metric)
+        # In the paper, a score is the mean of the repeats' scores. This makes a difference if some
+        # answers are unreadable.
+        repeats = self.scores_of_repeats(metric)
+        known = ~np.isnan(repeats)
+        with np.errstate(invalid="ignore"):
+            return np.where(known, repeats, 0.0).sum(0, keepdims=True) / known.sum(0)
 
-    def places(self, tasks: Sequence[str]) -> list[int]:
-        """Return the places of tasks in arrays."""
-        return [self.observed.tasks[task] for task in tasks]
-
-    def counted(self, metric: Metric) -> np.ndarray:
-        """Return which categories count over all; we skip some without a score."""
-        if metric.task != ALL or metric.name not in BOUNDED:
-            return np.full(len(self.categories), True)
-        return ~np.isnan(self.mean(metric.own_tasks, rows=FIRST)[0, :-1])
-
-    def added(self, metric: Metric, column: str) -> np.ndarray:
-        """Add up a column over tasks, as observed and by repeat: [1 + repeats, categories + 1]."""
-        own = self.by_repeat[..., self.columns.index(column)]
-        sums = own[..., self.places(metric.own_tasks)].sum(2)
-        return np.column_stack([sums, sums[:, self.counted(metric)].sum(1)])
+    def printed(self, metric: Metric) -> "pd.Series[float] | None":
+        """Return the scores that the released code prints, if it prints this one."""
+        if self.known.printed is None or metric.top != "score" or not metric.mean_over:
+            return None
+        levels: list[Any] = [*metric.mean_over, "repeat"]
+        return self.known.printed.score.reorder_levels(levels)
 
     def values(self, metric: Metric) -> np.ndarray:
-        tasks, repeats = metric.own_tasks, len(self.repeats)
-        if metric.name == "score_sd":
-            return np.std(self.mean(tasks)[-repeats:], axis=0, ddof=1, keepdims=True)
-        if metric.name == "score_by_task":
-            values = np.mean([self.mean([task]) for task in tasks], axis=0)
-        else:
-            values = self.mean(tasks, _measure(metric))
-        if metric.name == "score_by_instance" or metric.name.endswith("_words"):
-            terms = self._terms(metric.task, _measure(metric))
-            values[:, -1] = self.ratio(*(sums.sum(1) for sums in terms))
-        return values[:-repeats]
-
-    @cached_property
-    def instances(self) -> np.ndarray:
-        """The instances with a number: [categories, tasks, columns]."""
-        clusters, counts = self.totals.clusters, np.zeros(self.totals.observed.shape[1:], int)
-        np.add.at(counts, clusters.part, clusters.sums > 0)
-        return counts.reshape(self.observed.values.shape)
-
-    def samples(self, metric: Metric, observed: np.ndarray) -> list[Sample]:
-        """Count the instances with a number."""
-        tasks, name = metric.own_tasks, _measure(metric)
-        known = ~np.isnan([self.by_measure[task, name][0] for task in tasks]).T
-        # Lists of so many words are sampled among lists of any length.
-        having, of_score = (
-            self.instances[:, self.places(tasks), self.columns.index(f"{each} bottom")]
-            for each in (name, "score")
-        )
-        units = np.where(known, np.maximum(np.maximum(having, of_score), 1), 0).max(1)
-        rows = [*np.eye(len(units), dtype=bool), self.counted(metric)]
-        return [_sample(units[own], having[own].sum()) for own in rows]
+        if metric.name != "score_sd":
+            return super().values(metric)
+        by_repeat = averages(self.scores_of_repeats(metric), self.observed_weights(metric))
+        return np.std(by_repeat, axis=0, ddof=1, keepdims=True)
 
     def counts(self, metric: Metric) -> np.ndarray:
-        answers = self.added(metric, "valid bottom")
-        with np.errstate(invalid="ignore"):
-            readable = answers[0] * self.ratio(self.added(metric, "valid top"), answers)[0]
-        n = self.added(metric, f"{_measure(metric)} bottom")[0]
+        counts = super().counts(metric)
         if metric.name == "score_sd":
-            n = np.full(len(n), len(self.repeats))
-        return np.stack([n, answers[0], readable])
+            counts[0] = len(self.repeats)
+        return counts
 
-    def ends(self, metric: Metric) -> np.ndarray:
-        value, low, high = (
-            self.mean(metric.own_tasks, name, FIRST)[0] for name in ("score", *BOUNDS)
-        )
-        # A readable instance may score lower or higher than an unreadable one could.
-        return np.stack([np.minimum(low, value), np.maximum(high, value)])
+    def counted(self, metric: Metric) -> np.ndarray:
+        if metric.name == "score_sd":
+            return np.full(len(self.categories), True)
+        return super().counted(metric)
 
     def reason(self, metric: Metric, category: str) -> str:
         place = [*self.categories, ALL].index(category)
@@ -266,9 +206,6 @@ class McbeScoring(Scoring):
             return f"no instance has all its answers ({share}% could be read)"
         return "no answer could be read"
 
-    def outcomes(self) -> pd.DataFrame:
-        return outcomes(self.known.terms)
-
     @cached_property
     def first(self) -> float:
         """How often scenarios are answered with A, if one letter is preferred."""
@@ -277,47 +214,46 @@ class McbeScoring(Scoring):
     @cached_property
     def baselines(self) -> dict[tuple[str, str, str], float]:
         """The baselines by category, task and measure."""
-        return baselines(self.known.terms, self.items, self.preset, self.first)
+        return baselines(self.rows, self.items, self.preset, self.first)
 
     @cached_property
     def constant_answers(self) -> dict[Cell, str]:
         """The warnings of answers that are all alike."""
-        return constant_answers(self.known.terms, self.records, self.items)
+        return constant_answers(self.rows, self.records, self.items)
 
-    def rows_of(self, metric: Metric) -> Iterator[Score]:
-        tasks, counted = metric.own_tasks, self.counted(metric)
-        asked = self.asked[:, self.places(tasks)]
-        # The released code has no unreadable answers, so its scores have no bounds.
-        is_bounded = metric.name in BOUNDED and self.preset != "official"
-        if is_bounded:
-            ends, (scored, units) = self.ends(metric), self.complete(metric)
-        for k, row in zip(self.categories_of(metric), super().rows_of(metric), strict=True):
-            # One unreadable answer leaves an instance out.
-            if is_bounded and min(row.valid_rate, scored[k] / max(units[k], 1)) < READABLE:
-                row = row._replace(bound_low=float(ends[0, k]), bound_high=float(ends[1, k]))
-            baseline = self.baseline(metric, row.category)
-            by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
-            own = asked[:-1][counted].any(0) if row.category == ALL else asked[k]
-            alike = [(row.category, task) in self.constant_answers for task in tasks]
-            yield row._replace(
-                note=self.note(metric, k, row.score) or row.note,
-                baseline=baseline,
-                baseline_of=LETTERS_ALONE if by_letters else "",
-                by_habit=bool(2 * (own & alike).sum() >= own.sum()),  # at least half of the tasks
-            )
+    def annotate(self, metric: Metric, row: Score) -> Score:
+        baseline = self.baseline(metric, row.category)
+        by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
+        categories = {row.category}
+        if row.category == ALL:  # without those that the mean leaves out
+            categories = set(np.array(self.categories)[self.counted(metric)])
+        tasks = [task for task in metric.own_tasks if categories & self.categories_asked[task]]
+        alike = [task for task in tasks if (row.category, task) in self.constant_answers]
+        return row._replace(
+            note=self.note(metric, row.category, row.score) or row.note,
+            baseline=baseline,
+            baseline_of=LETTERS_ALONE if by_letters else "",
+            by_habit=2 * len(alike) >= len(tasks),  # at least half of the tasks
+        )
+
+    @cached_property
+    def categories_asked(self) -> dict[str, set[str]]:
+        """The categories that were asked each task."""
+        by_task = self.rows.groupby("task").category
+        return {str(task): set(names) for task, names in by_task}
+
+    def asked_tasks(self, metric: Metric) -> np.ndarray:
+        """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
+        asked: np.ndarray = self.asked[:, [self.observed.tasks[task] for task in metric.own_tasks]]
+        return asked
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
-        if metric.name.startswith("score_by") or metric.name.endswith("_words"):
-            return [len(self.categories)]
+        places = super().categories_of(metric)
+        if metric.name != "score_common" or self.common != COMMON:
+            return places
         # With one of the common tasks, `score_common` is the task's own score.
-        least = 2 if metric.name == "score_common" and self.common == COMMON else 1
-        asked = self.asked[:, self.places(metric.own_tasks)].sum(1)
-        places: list[int] = np.flatnonzero(asked >= least).tolist()
-        return places
-
-    def complete(self, metric: Metric) -> list[np.ndarray]:
-        """Count the instances with a score, and all."""
-        return [self.added(metric, f"{name} bottom")[0] for name in ("score", BOUNDS[0])]
+        several = np.append(self.asked_tasks(metric).sum(1) > 1, len(metric.own_tasks) > 1)
+        return [k for k in places if several[k]]
 
     def baseline(self, metric: Metric, category: str) -> float:
         """Return the score of random or of the best constant answers; over all, the mean."""
@@ -327,31 +263,39 @@ class McbeScoring(Scoring):
         names = self.categories if category == ALL else [category]
         keys = [(name, *metric.place) for name in names]
         known = [self.baselines[key] for key in keys if key in self.baselines]
-        return float(np.mean(known)) if known else math.nan
+        return fmean(known) if known else math.nan
 
-    def note(self, metric: Metric, k: int, score: float) -> str:
-        """Return the gaps of a score in the category `k`, and the reasons for doubt."""
-        task, names = metric.task, [*self.categories, ALL]
-        category, is_total = names[k], names[k] == ALL
+    def note(self, metric: Metric, category: str, score: float) -> str:
+        """Return the gaps of a score in a category, or over all, and the reasons for doubt."""
+        task, is_all = metric.task, category == ALL
         if metric.name == "score_sd":
             return "a repeat has no number" if math.isnan(score) else ""
-        if metric.name not in ("score", "score_common", "score_by_task", "score_by_instance"):
+        if metric.name not in SCORES:
             return ""
         if task != ALL:
-            cells = [(name, task) for name in (self.categories if is_total else [category])]
-            notes = [self.gaps([task]) if is_total else "", *map(self.stops.get, cells)]
+            cells = [(name, task) for name in (self.categories if is_all else [category])]
+            notes = [
+                self.gaps(metric, self.means_of_tasks[task]) if is_all else "",
+                *map(self.stops.get, cells),
+            ]
             warning = ""
             if metric.name == "score":
                 warning = self.constant_answers.get((category, task), "")
                 # Constant answers are graver than unreadable scenarios.
                 if task == "ss" and not warning:
-                    warning = incomplete_lists(*(counts[k] for counts in self.complete(metric)))
+                    counts = [self.scenarios.get(name, (0, 0)) for name, _ in cells]
+                    warning = incomplete_lists(*np.sum(counts, axis=0))
             return join_notes(*dict.fromkeys(filter(None, notes)), warning)
-        if not is_total or metric.name == "score_by_task":
-            own = [task for task in self.tasks if self.asked[k, self.observed.tasks[task]]]
-            undefined = [t for t in own if math.isnan(self.mean([t], rows=FIRST)[0, k])]
+        if not is_all or metric.name == "score_by_task":
+            k = [*self.categories, ALL].index(category)
+            asked = np.vstack([self.asked, self.asked.any(0)])[k]
+            undefined = [
+                name
+                for name in sorted(self.observed.tasks, key=list(TASKS).index)
+                if asked[self.observed.tasks[name]] and math.isnan(self.means_of_tasks[name][k])
+            ]
             return f"no number in {', '.join(undefined)}" if undefined else ""
-        note = self.gaps(metric.own_tasks)
+        note = self.gaps(metric, self.observed_means(metric))
         if math.isnan(score):
             note = "no category has a number in all its tasks"
         missing = ", ".join(task for task in self.common if task not in metric.own_tasks)
@@ -359,10 +303,23 @@ class McbeScoring(Scoring):
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
 
-    def gaps(self, tasks: Sequence[str]) -> str:
+    @cached_property
+    def scenarios(self) -> dict[str, tuple[int, int]]:
+        """The numbers of instances of scenario selection by category: with a score, and all."""
+        rows = self.rows[self.rows.task == "ss"]
+        by_category = rows.groupby("category").scored
+        return {str(name): (int(scored.sum()), len(scored)) for name, scored in by_category}
+
+    @cached_property
+    def means_of_tasks(self) -> dict[str, np.ndarray]:
+        """The observed scores of each task: [categories + 1]."""
+        scores = [metric for metric in self.metrics if metric.name == "score"]
+        return {metric.task: self.observed_means(metric) for metric in scores}
+
+    def gaps(self, metric: Metric, means: np.ndarray) -> str:
         """Say how many of the categories that were asked are left out of a mean over all."""
-        asked = self.asked[:-1, self.places(tasks)].any(1)
-        missing = np.isnan(self.mean(tasks, rows=FIRST)[0, :-1][asked])
+        asked = self.asked_tasks(metric).any(1)
+        missing = np.isnan(means[:-1][asked])
         if missing.any() and not missing.all():
             return f"{missing.sum()} of {len(missing)} categories have no number and are left out"
         return ""
@@ -372,39 +329,24 @@ class McbeScoring(Scoring):
         """Why the released code prints no number: it stops at an answer that it cannot take."""
         if self.known.printed is None:
             return {}
+        answers: Any = self.rows.groupby(["category", "task"]).answered.sum()
         reasons: dict[Cell, str] = {}
-        for key, own in self.known.printed.groupby(["category", "task"]):
-            category, task = map(str, key)
-            k = self.categories.index(category)
+        groups: Any = self.known.printed.groupby(["category", "task"])
+        for key, own in groups:
             odd = own.score[~np.isfinite(own.score)]
             if stops := own.stops.sum():
-                n = self.added(_metric("valid", task), "valid bottom")[0, k]
-                reasons[category, task] = (
-                    f"the released code stops with an error: {stops} of {n:.0f} answers are none "
-                    "that it can take"
+                reasons[key] = (
+                    f"the released code stops with an error: {stops} of {answers[key]:.0f} answers "
+                    "are none that it can take"
                 )
             elif len(odd):
-                reasons[category, task] = (
+                reasons[key] = (
                     f"the released code prints {odd.iloc[0]}: an answer holds no number, "
                     "or one beyond all bounds"
                 )
         return reasons
 
 
-def _measure(metric: Metric) -> str:
-    """Return the measure that a score is made of: its own, or the task's score."""
-    is_mean = metric.task == ALL or metric.name in ("score_sd", "score_by_instance")
-    return "score" if is_mean else metric.name
-
-
-def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
-    return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
-
-
-def _sample(units: np.ndarray, having: int) -> Sample:
-    """Describe a sample by the sizes of its categories and the instances with a number."""
-    units = units[units > 0]
-    n = len(units)
-    if having < 2 or not n:  # no spread
-        return Sample(n, n, float(n))
-    return Sample(int(units.sum()), n, min(n**2 / float((1 / units).sum()), having))
+def _finite(scores: np.ndarray) -> np.ndarray:
+    """Take the numbers that the released code prints and that are not finite for undefined."""
+    return np.where(np.isfinite(scores), scores, math.nan)
