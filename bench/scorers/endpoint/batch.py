@@ -38,8 +38,8 @@ class Batch(Model):
         leave_out: Sequence[str] = (),
     ) -> None:
         self.source, self.chat = source, Chat(name, generation, leave_out)
-        # Places, and answers or failures of the service, by id.
-        self._results: dict[str, tuple[str, dict[str, Any] | Unanswered | Refusal]] = {}
+        # Places and results by id: a body, an error that is the answer, or the service's failure.
+        self._results: dict[str, tuple[str, dict[str, Any] | Answer | Refusal]] = {}
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
         for path in filter(None, paths):
             for number, line in read_json_lines(path, replies=True):
@@ -58,8 +58,7 @@ class Batch(Model):
             raise BadInput(f"{place}, and {earlier}: {problem}")
         self._results[custom_id] = place, self._result(place, line)
 
-    def _result(self, place: str, line: Mapping[str, Any]) -> dict[str, Any] | Unanswered | Refusal:
-        """Return the answer in a line, the reason of a refused text, or the service's failure."""
+    def _result(self, place: str, line: Mapping[str, Any]) -> dict[str, Any] | Answer | Refusal:
         response, error = line.get("response"), line.get("error")
         # Some services give the answer itself as the response, or write the body as a text.
         body: Any = at(response, "body") or response
@@ -80,7 +79,7 @@ class Batch(Model):
         except Broken as broken:
             reason = str(broken)
         except Unanswered as refused:
-            return answer or refused
+            return answer or Answer("", error=str(refused))
         first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
         return Refusal(f"{place}: {first}", first, status)
 
@@ -98,13 +97,9 @@ class Batch(Model):
     def find(self, request: Request) -> Answer | Refusal | None:
         """Return the answer to a request, or the last failure of the service."""
         _, result = self._results.get(self.id_of(request), ("", None))
-        if result is None or isinstance(result, Refusal):
-            return result
         try:
-            if isinstance(result, Unanswered):
-                raise result
-            return self.chat.read(request, result)
-        except Unanswered as reason:
+            return self.chat.read(request, result) if isinstance(result, dict) else result
+        except Broken as reason:  # letters without probabilities
             return Answer("", error=str(reason))
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:

@@ -282,7 +282,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
     def _in_form(self, response: httpx2.Response, content: str) -> httpx2.Response:
         """Return a response in the form that openai's client knows.
 
-        An error with status 200 gets a status of its own, and words about waiting become a header.
+        An error with status 200 gets a status of its own, and each error says whether it may pass.
         """
         body = responses.parsed(content, self._server.key)
         status, texts = response.status_code, "\n".join(failures.error_texts(body))
@@ -293,7 +293,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             answer = {"body": body, "headers": response.headers}
             return httpx2.Response(200, request=response.request, extensions=answer)
         failures.check_refused_text(status, texts)
-        after = failures.retry_after(response.headers, texts)
+        after = failures.retry_after(response.headers)
         headers = {"x-should-retry": "false"}
         refusal = Refusal.of_status(self._server, label, status, texts)
         is_passing = status in failures.TRANSIENT or status >= 500

@@ -55,10 +55,6 @@ RATE_WORDS = re.compile(
 )
 # Words for a wrong key; status 403 can also be about models, fields and regions.
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
-# The time to wait, for example "retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
-WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
-PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
-SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
 # Timeout, conflict, too early, too many requests; also all 5xx.
 TRANSIENT = (408, 409, 425, 429)
 # Of a wrong key, an unpaid account, and a wrong name or place.
@@ -134,20 +130,16 @@ def is_unpaid(texts: str) -> bool:
     return bool(UNPAID.search(texts)) and not RATE_WORDS.search(texts)
 
 
-def retry_after(headers: Mapping[str, str], texts: str = "") -> float | str | None:
-    """Read how long to wait: seconds of a header or a message, or a date; None for our usual wait.
+def retry_after(headers: Mapping[str, str]) -> float | str | None:
+    """Return how long a server asks us to wait, in seconds or as a date; None for our usual wait.
 
     A server that asks for less than a second would be asked too often.
     """
     value = headers.get("retry-after", "").strip()
     try:
-        seconds = float(value)
+        return float(value) if float(value) >= 1 else None
     except ValueError:
-        asked = WAIT.search(texts)
-        if value or not asked:
-            return value or None
-        seconds = sum(float(number) * SECONDS[unit] for number, unit in PERIOD.findall(asked[1]))
-    return seconds if seconds >= 1 else None
+        return value or None
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
