@@ -34,9 +34,10 @@ from bench.core.text import PLAIN, as_html, column, sentences, shortened
 from bench.figures.style import DPI
 from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
-from bench.metrics.primary import too_few_tasks, warnings
+from bench.metrics.primary import too_few_tasks
 from bench.metrics.table import ALL
 from bench.run import Run
+from bench.runs.notes import warnings
 
 if TYPE_CHECKING:
     import nbformat
@@ -202,7 +203,7 @@ def findings(
         interval 63 to 78; above a random answerer, 33; n = 140).
         ...
     """
-    benchmark = scores.benchmark.iloc[0]
+    benchmark = get(scores.benchmark.iloc[0])
     results = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
     if results.empty:
         print(too_few_tasks(benchmark))
@@ -249,7 +250,7 @@ def cautions(runs: Sequence[Run]) -> None:
         >>> cautions([run])
         <IPython.core.display.HTML object>
     """
-    notes(warnings([run.metadata for run in runs]))
+    notes(warnings(runs))
 
 
 def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:

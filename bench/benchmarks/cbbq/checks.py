@@ -146,6 +146,6 @@ RULES = (
     Rule("both_polarities", ["question"], in_both_polarities,
          "is asked of this context in the other polarity too, in {found}; one is not negated"),
 )  # fmt: skip
-RELEASED = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category").to_dict(
+RELEASED: Any = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category").to_dict(
     "index"
 )
