@@ -177,6 +177,14 @@ def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]
     return [line for line in lines if len(primary_rows(scores, line))]
 
 
+def metric_of(row: Row) -> PrimaryMetric:
+    """Return the primary metric of a row of scores."""
+    for line in get(row["benchmark"]).metrics.primary_metrics:
+        if line.task == row["task"] and row["metric"] in (line.metric, line.common):
+            return line
+    raise KeyError(row["metric"])
+
+
 def too_few_tasks(benchmark: str) -> str:
     """Say that no primary metric was asked."""
     own = get(benchmark)
