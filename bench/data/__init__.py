@@ -192,16 +192,19 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
 
 def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
     """Hash the files of a data set, and what its manifest says of reading them."""
-    digest, home = hashlib.sha256(), dataset.home(folder)
+    digest = hashlib.sha256()
+    top = folder.parent if folder.is_file() else folder
     files = benchmark.files(folder)
     for path in sorted({path for paths in files.values() for path in paths}):
         with open_file(path) as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
-        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + content)
+        digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
     categories = sorted(dataset.read_manifest(folder).categories.items())
-    marks = [f"{name} without groups" for name, one in categories if not one.groups]
-    marks += [f"{name} target {one.target}" for name, one in categories if one.target]
+    marks = [f"{name} without groups" for name, category in categories if not category.groups]
+    marks += [
+        f"{name} target {category.target}" for name, category in categories if category.target
+    ]
     digest.update("".join(f"\0{mark}" for mark in marks).encode())
     return digest.hexdigest()
 

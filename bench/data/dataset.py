@@ -177,8 +177,13 @@ class Manifest(BaseModel):
 
 
 def home(data: Path) -> Path:
-    """Return the folder of the manifest: the data folder, or the folder of a single data file."""
-    return data.parent if data.is_file() else data
+    """Return the folder of the manifest of a data folder, or of a single data file.
+
+    A release may keep its tables in `data`, and its manifest beside this folder or in it.
+    """
+    folder = data.parent if data.is_file() else data
+    is_inside = (folder / "data" / MANIFEST).is_file() and not (folder / MANIFEST).exists()
+    return folder / "data" if is_inside else folder
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -121,7 +121,7 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
     source, pinned = data.find(benchmark, root), metadata.release.commit[:7]
     name, version = source.name, source.version
     verified = bool(checked) and not changed
-    if copy.revision or (verified and not (root / MANIFEST).is_file()):
+    if copy.revision or (verified and not (dataset.home(root) / MANIFEST).is_file()):
         name, version = metadata.title, (copy.revision or pinned)[:7]
     if changed:
         say(

@@ -94,6 +94,8 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(release, t
     assert fetch(get("cbbq"), first.folder).sha256 == first.sha256, "it replaces itself"
     (odd / "dataset.toml").write_text('name = "mine"\nversion = "95eaf2e"')
     assert fetch(get("cbbq"), odd).name == "mine"
+    (odd / "dataset.toml").rename(odd / "data/dataset.toml")
+    assert fetch(get("cbbq"), odd).name == data.find("cbbq", odd).name == "mine"
     changed = odd / "data" / NEG
     changed.write_text(changed.read_text("utf-8").replace("。", "！", 1), "utf-8")
     metadata = manifest(fetch(get("cbbq"), odd).folder)
