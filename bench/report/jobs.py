@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.files import read_json
-from bench.report.study import Study, is_own, merged
+from bench.report.study import Study, at, is_own, merged
 
 # Notebooks read records, so only notebooks that ask a model need these options.
 RESOURCE_OPTIONS = ("device", "batch_tokens", "scheduler", "resources", "limits")
@@ -64,16 +64,19 @@ def page_jobs(plan: Study) -> list[Job]:
             jobs.append(Job(variant.key, variant.title, source, parameters, [variant.key]))
     for page, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or asks models under the study's limits.
-        known = types_of_parameters(analysis.source)
-        shared = {name: value for name, value in plan.options.items() if name in RESOURCE_OPTIONS}
-        shared |= {"runs": [], "keys": dict(plan.keys)}
-        parameters = {name: value for name, value in shared.items() if name in known}
-        parameters |= analysis.parameters
-        if "others" in known:
-            parameters.setdefault("benchmarks", plan.benchmarks)
-            parameters.setdefault("data", data)
+        with at(plan.path, "analyses", page):
+            known = types_of_parameters(analysis.source)
+            shared = {key: value for key, value in plan.options.items() if key in RESOURCE_OPTIONS}
+            shared |= {"runs": [], "keys": dict(plan.keys)}
+            parameters = {name: value for name, value in shared.items() if name in known}
+            parameters |= analysis.parameters
+            if "others" in known:
+                parameters = {"benchmarks": plan.benchmarks, "data": data, **parameters}
+            check_parameters(analysis.source, parameters)
         variants = plan.analysed(page) if "runs" in parameters else None
         jobs.append(Job(page, analysis.title, analysis.source, parameters, variants))
+    with at(plan.path, "index"):
+        types_of_parameters(plan.index)
     for job in jobs:
         job.parameters["tables"] = f"../tables/{job.name}"
         check_parameters(job.source, job.parameters)

@@ -115,7 +115,7 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
             bar.update()
     problems = []
     for why, names in skipped.items():
-        others = f" and {len(names) - 1} more runs" if len(names) > 1 else ""
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         problems.append(f"not counted: {names[0]}{others}: {why}")
     if not estimates:
         raise BadInput(f"{plan.path}: {'; '.join(problems)}")

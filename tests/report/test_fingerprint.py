@@ -1,10 +1,11 @@
 """A page or report is made anew if anything that it is made of has changed, and else it is not."""
 
-import json
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat import v4
 
 from bench.benchmarks import get
 from bench.core import inputs
@@ -104,8 +105,8 @@ def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(pl
 
 
 def test_a_report_with_a_notebook_of_one_s_own_is_never_unchanged(plan):
-    book = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    Path("mine.ipynb").write_text(json.dumps(book))
+    cell = v4.new_code_cell("tables = ''", metadata={"tags": ["parameters"]})
+    nbformat.write(v4.new_notebook(cells=[cell]), "mine.ipynb")
     text = Path("mine.yml").read_text("utf-8")
     Path("mine.yml").write_text(text + "  ./mine.ipynb: {}\n", "utf-8")
     remember(plan())

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -121,6 +122,25 @@ def test_each_model_of_a_study_has_its_own_price(load, tmp_path):
     assert costs[1] == pytest.approx([2 * cost for cost in costs[0]])
 
 
+def test_a_limit_of_0_means_all_and_comes_before_a_limit_of_the_study(load):
+    plan = load(
+        ("limit: 3, categories: [gender]}", "limit: 0}"), ("options: {", "options: {limit: 5, ")
+    )
+    limits = [plan.run_options(plan.models[0], variant)["limit"] for variant in plan.variants]
+    assert limits == [None, 3, 5]
+
+
+def test_a_dry_run_without_data_that_can_be_read_gives_its_reason_once(bench):
+    shutil.copytree(get("cbbq").metadata.samples, "data")
+    for file in Path("data").rglob("*.csv"):
+        file.write_bytes(b"\xff\xfe\x00")
+    broken = "nli_coal: {categories: [zh]", "cbbq: {data: data"
+    Path("s.yml").write_text(edited(__file__, "two_models.yml", broken), "utf-8")
+    status, out, err = bench("report s.yml --dry-run")
+    assert (status, out) == (2, "")
+    assert err.count("not counted: simulated:bias=1 on CBBQ and 1 more: data") == 1
+
+
 def test_released_data_are_never_the_samples(load, user):
     released = ("limit: 3, cat", "data: released, cat")
     with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
@@ -132,7 +152,7 @@ def test_released_data_are_never_the_samples(load, user):
 @cases(__file__, "wrong_studies.csv")
 def test_a_wrong_study_is_refused_with_its_key(load, tmp_path, case):
     with pytest.raises(BadInput, match=rf"mine\.yml.*{re.escape(case['message'])}"):
-        load((case["old"], case["new"]))
+        build.page_jobs(load((case["old"], case["new"])))
     assert not (tmp_path / "ran").exists()
 
 
