@@ -70,9 +70,11 @@ def page_jobs(plan: Study) -> list[Job]:
             shared |= {"runs": [], "keys": dict(plan.keys)}
             parameters = {name: value for name, value in shared.items() if name in known}
             parameters |= analysis.parameters
-            if "others" in known:
-                parameters = {"benchmarks": plan.benchmarks, "data": data, **parameters}
             check_parameters(analysis.source, parameters)
+            if "others" in known:
+                names = parameters.setdefault("benchmarks", plan.benchmarks) or plan.benchmarks
+                named = {name: folder for name, folder in data.items() if name in names}
+                parameters.setdefault("data", named)
         variants = plan.analysed(page) if "runs" in parameters else None
         jobs.append(Job(page, analysis.title, analysis.source, parameters, variants))
     with at(plan.path, "index"):
