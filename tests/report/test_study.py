@@ -60,7 +60,8 @@ def test_data_are_a_folder_beside_the_study_or_the_samples(load, tmp_path, data,
 
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     shutil.copytree(get("mcbe").metadata.samples, tmp_path / "items")
-    analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: [{least: 0.7}, {name: one, benchmarks: [cbbq]}]"
+    analyses = "compare_models: {runs: [other/runs/*/*]}, "
+    analyses += "data_quality: [{least: 0.7}, {name: one, benchmarks: [cbbq]}]"
     plan = load(("compare_models:", analyses), ("nli-coal: {", "mcbe: {data: items, "))
     given = parameters_of(plan)
     other = str(tmp_path / "other/runs/*/*")
