@@ -31,7 +31,7 @@ def of_study(plan: Study) -> str:
     sources, code = {}, {"bench": PACKAGE_CODE.key()}
     for text in texts:
         with suppress(BadInput):
-            code[text] = benchmarks.code(text).key()
+            code[text] = benchmarks.get(text).code.key()
             sources[text] = data.find(text).folder
     for model in plan.models:
         for variant in plan.variants_of(model):

@@ -81,6 +81,8 @@ def page_jobs(plan: Study) -> list[Job]:
         types_of_parameters(plan.index)
     for job in jobs:
         job.parameters["tables"] = f"../tables/{job.name}"
+        if plan.paper and "paper" in types_of_parameters(job.source):
+            job.parameters["paper"] = plan.paper
         check_parameters(job.source, job.parameters)
     return jobs
 
