@@ -15,9 +15,9 @@ import pytest
 from openai import _base_client
 
 from bench import run
-from bench.core.errors import RunFailed
+from bench.core.errors import BudgetSpent, RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client
+from bench.scorers.endpoint import client, failures
 from tests.helpers.answering import fault, prompt, request, said
 from tests.helpers.cases import json_lines
 
@@ -182,6 +182,32 @@ def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     assert (stays.response, stays.error[:24]) == ("", "the server answered with")
     # After them, an answered request is asked again.
     assert (mended.response, mended.error, len(server.seen)) == ("C", "", 3 + 3 + 1)
+
+
+def test_a_request_that_fails_each_time_is_an_error_among_answers(serve, monkeypatch):
+    monkeypatch.setattr(client, "RETRIES", 2)
+    server = serve(lambda asked: fault(503, "oh") if prompt(asked) == "x" else said("A"))
+    failed, answered = load(server.model).answer([request("x"), request("y")])
+    assert failed.error == "the server answered with a failure each time (status 503: oh)"
+    assert answered.response == "A"
+    assert Counter(map(prompt, server.seen)) == {"x": 3, "y": 2}, "an answered request shows it"
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"),
+    [("", None), ("0.99", None), ("-5", None), ("1", 1.0), ("120", 120.0), ("nan", None)],
+)
+def test_a_wait_is_at_least_a_second(header, wait):
+    assert failures.retry_after({"retry-after": header}) == wait
+
+
+def test_a_budget_counts_each_try(serve):
+    server = serve(lambda asked: fault(503, "oh"))
+    scorer = load(server.model, limits={"budget_requests": 7})
+    before = len(server.headers)
+    with pytest.raises(BudgetSpent, match="the budget of 7 requests is spent"):
+        scorer.answer([request()])
+    assert (before, len(server.headers)) == (3, 7)
 
 
 def test_broken_answers_on_record_and_what_followed_them_are_asked_for_again(serve):
