@@ -326,8 +326,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
         elif isinstance(cause, ssl.SSLError):
             reason = f"does not speak https ({words}); give http{url.removeprefix('https')}"
         else:
-            question = "is the server running" + ", and without https" * url.startswith("http:")
-            return f"cannot be reached ({words}); {question}?"
+            return f"cannot be reached ({words}); is the server running, at {url}?"
         raise Refusal(f"{url}: {reason}", reason, is_general=True)
 
 
