@@ -30,7 +30,7 @@ from bench.tasks.request import Request
 
 # openai's client waits half a second before it tries again, then twice as long, at most 8 s, or as
 # long as the server asks, at most LONGEST_WAIT.
-RETRIES = 20
+RETRIES = 15
 RETRIES_BEFORE_RUN = 5
 LONGEST_WAIT = 120.0
 # We ask so many times for an answer that we cannot read, after a second.
