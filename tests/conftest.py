@@ -107,7 +107,7 @@ def bench(own_folder, monkeypatch, capsys):
 @pytest.fixture
 def small_blocks(own_folder, monkeypatch):
     """Blocks of 16 requests in a working folder of the test's own."""
-    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
+    monkeypatch.setattr("bench.run.ask.BLOCK_REQUESTS", 16)
 
 
 @pytest.fixture(scope="session")

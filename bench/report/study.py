@@ -106,12 +106,14 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
+        paper: its name in the paper, to put printed numbers beside its own.
         first: the command that makes the model's folder, for example `bench train ...`.
         folder: name of the folder of its runs, different for each model.
     """
 
-    own = ("model", "name", "key", "first")
+    own = ("model", "name", "paper", "key", "first")
     key: str = ""
+    paper: str = ""
     first: str = ""
     folder: str = ""
 
@@ -339,6 +341,11 @@ class Study(Options):
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
 
+    @property
+    def paper(self) -> dict[str, str]:
+        """The names in the paper of the models that have one."""
+        return {model.label: model.paper for model in self.models if model.paper}
+
     def variants_of(self, model: StudyModel) -> list[Variant]:
         return [own for own in self.variants if not own.models or model.label in own.models]
 
@@ -452,13 +459,14 @@ def _check_names(study: Study) -> None:
 
 def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     """Refuse options of a run that its benchmark does not allow."""
-    tasks.chosen(benchmark, options.get("tasks"))
-    tasks.settings(benchmark, options.get("settings") or {}, options.get("preset", "robust"))
+    own = get(benchmark)
+    tasks.chosen(own, options.get("tasks"))
+    tasks.settings(own, options.get("settings") or {}, options.get("preset", "robust"))
     if judge := options.get("judge"):
         scorers.check(judge)
-    source = data.find(benchmark, options.get("data"))
-    prompts.load(benchmark, options.get("prompts"), source.folder)
-    present = list(get(benchmark).files(source.folder))
+    source = data.find(own, options.get("data"))
+    prompts.load(own, options.get("prompts"), source.folder)
+    present = list(own.files(source.folder))
     _check_known(options.get("categories") or (), present, f"category of {benchmark}")
 
 

@@ -5,13 +5,14 @@ from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
+from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
 from bench.run.costs import abilities
-from bench.run.execute import NOT_ASKED, Replies, before_of, key_of, role_of
 from bench.run.plan import Plan
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
@@ -43,8 +44,9 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if name
     }
     placeholders = dict.fromkeys(batches, PLACEHOLDER)
-    plan = Plan(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
-    plan.options |= names
+    updates = {**placeholders, "as_model": None, "as_judge": None}
+    plan = Plan(get(config.benchmark), config.model_copy(update=updates))
+    plan.asked |= names
     option, ours = "--judge MODEL", "--as-judge NAME"
     try:
         requests = plan.requests(abilities(**batches), False)
