@@ -302,6 +302,13 @@ def test_a_redirection_is_recorded_and_another_one_ends_the_run(serve):
         scorer.answer([request()])
 
 
+def test_a_redirection_in_a_circle_ends_the_run_at_once(serve):
+    server = serve(lambda asked: (307, {"Location": "/v1/chat/completions"}, ""))
+    with pytest.raises(RunFailed, match="redirects in a circle"):
+        load(server.model).answer([request()])
+    assert len(server.seen) < 30
+
+
 DEEP = [
     {"status": 200, "body": "[" * 5_000, "says": "is no answer of OpenAI's protocol"},
     {"status": 503, "body": '{"error":' + "[" * 980 + "]" * 980 + "}", "says": "status 503"},

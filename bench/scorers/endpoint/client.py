@@ -325,6 +325,8 @@ class _Http(openai.DefaultAsyncHttpxClient):
             )
         elif isinstance(cause, ssl.SSLError):
             reason = f"does not speak https ({words}); give http{url.removeprefix('https')}"
+        elif isinstance(error, httpx2.TooManyRedirects):
+            reason = "redirects in a circle"
         else:
             return f"cannot be reached ({words}); is the server running, at {url}?"
         raise Refusal(f"{url}: {reason}", reason, is_general=True)
