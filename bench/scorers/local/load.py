@@ -60,21 +60,17 @@ def load(
     own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
     # Loading pickled weights can run code; safetensors and GGUF cannot. We also fetch no kernels
     # for quantized weights from the Hub.
-    weights: dict[str, Any] = {"dtype": where.dtype}
+    weights: dict[str, Any] = {"dtype": where.dtype, "device_map": where.device_map}
     if "gguf_file" not in options:
         weights["use_safetensors"] = True
     elif gguf_config := getattr(transformers, "GgufConfig", None):
         weights["quantization_config"] = gguf_config(dequantize=True)
-    if where.spread:
-        weights["device_map"] = "auto"
     # The problem and the remedy, if transformers fails.
     problem, remedy = "cannot be loaded as a model", ""
     try:
         gguf = GGUF(Path(path, options["gguf_file"])) if "gguf_file" in options else None
         config = transformers.AutoConfig.from_pretrained(path, **options)
         if quantized := quantization(model, complete, config):
-            # Read packed weights on the device that uses them.
-            weights.setdefault("device_map", {"": where.device})
             problem = f"its weights are quantized ({quantized}), which cannot be read here"
             remedy = f"install what is missing, or {SERVE}"
         if new_head:
@@ -107,8 +103,6 @@ def load(
         check_weights(model, network, loading, config, kind, quantized, random_head=new_head)
         if gguf:
             gguf.finish(network)
-        if "device_map" not in weights:
-            network.to(where.device)
         identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
         if base_files:
             _adapt(model, network, files)

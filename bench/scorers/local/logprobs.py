@@ -195,7 +195,7 @@ class LogprobReader:
         Args:
             wanted: the sorted numbers of the nodes whose states we need.
             take: called with the stretch, the states of its wanted nodes, and the cache.
-            keys_only: we need no states, but a cache of every stretch.
+            keys_only: we need only the cache, so that a pass can end in the last layer.
         """
         before, cache, first = None, None, 0
         with attending(self.network, keys_only) if self._by_block else nullcontext():
@@ -204,9 +204,7 @@ class LogprobReader:
                 last = first + len(part.nodes)
                 read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
                 try:
-                    new_cache = None
-                    if keys_only or before is not None or last < len(tree):
-                        new_cache = self._cache_above(part, before, cache)
+                    new_cache = self._cache_above(part, before, cache)
                     take(part, self._pass(tree, part, read, new_cache), new_cache)
                 except torch.OutOfMemoryError:
                     if self._tree_tokens == 1:
@@ -225,9 +223,7 @@ class LogprobReader:
                 new_cache.update(*(part.index_select(2, above) for part in states), k)
         return new_cache
 
-    def _pass(
-        self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache | None
-    ) -> torch.Tensor:
+    def _pass(self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache) -> torch.Tensor:
         """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
         self.tally.computed += len(part.nodes)
         options = {
@@ -235,7 +231,7 @@ class LogprobReader:
             "attention_mask": self._mask(part),
             "position_ids": self._send(tree.depth[part.nodes])[None],
             self.cache_name: cache,
-            "use_cache": cache is not None,
+            "use_cache": True,
         }
         places = self._send(read)
         with suppress(KeysComplete):
