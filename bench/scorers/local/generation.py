@@ -43,7 +43,7 @@ ROOM = 16
 # We rebuild a batch when this share of it has ended.
 REBUILD_SHARE = 0.5
 
-# Entries of a generation configuration for sampling, and their values without effect.
+# Sampling parameters of generation_config.json, each with the value that disables it.
 SAMPLING: dict[str, float] = {
     "temperature": 1.0,
     "top_k": 0,
@@ -194,7 +194,7 @@ class Generator:
             lengths = [len(reply.ids) + reply.left for reply in live + waiting]
             size = batch_size(lengths, min(self._tokens, int(memory)) if together else 1)
             new = max(size - len(live), 0)
-            batch, rest = live + waiting[:new], waiting[new:]
+            batch, later = live + waiting[:new], waiting[new:]
             try:
                 cache = self._rebuilt(cache, rows, batch) if shared else None
                 self._step(batch, cache, rule)
@@ -204,10 +204,10 @@ class Generator:
                 self._tokens = max(self._tokens // 2, 1)
                 # Keep generated tokens, and compute their keys and values again.
                 unfinished = [reply for reply in batch if not reply.end]
-                live, waiting, cache, rows = [], unfinished + rest, None, []
+                live, waiting, cache, rows = [], unfinished + later, None, []
                 continue
             rows = [row for row, reply in enumerate(batch) if not reply.end]
-            live, waiting = [batch[row] for row in rows], rest
+            live, waiting = [batch[row] for row in rows], later
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
         return replies
 
@@ -276,8 +276,9 @@ class Generator:
         processors = LogitsProcessorList([finite])
         if self._penalties:
             prompts = [reply.ids[: reply.start] for reply in batch]
-            own = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
-            processors.append(WithoutPadding(own, [width - len(reply.ids) for reply in batch]))
+            penalties = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
+            padding = [width - len(reply.ids) for reply in batch]
+            processors.append(WithoutPadding(penalties, padding))
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
@@ -470,12 +471,14 @@ def end_tokens(config: Any, tokenizer: Any, end_of_turn: int | None) -> list[int
 
 def _sampling(config: Any, options: Generation) -> dict[str, float]:
     """Return the entries of SAMPLING to follow; none for greedy decoding."""
-    given, sampling = {"temperature": options.temperature}, {}
+    sampling = {}
     for name, neutral in SAMPLING.items():
-        # Without a configuration, transformers samples from the 50 likeliest tokens.
-        usual = 50 if name == "top_k" else neutral
-        values = given.get(name), getattr(config, name, None), usual
-        value = next(value for value in values if value is not None)
+        value = getattr(config, name, None)
+        if name == "temperature" and options.temperature is not None:
+            value = options.temperature
+        if value is None:
+            # Without a configuration, transformers samples from the 50 likeliest tokens.
+            value = 50 if name == "top_k" else neutral
         try:
             value = type(neutral)(value)
         except (ValueError, TypeError):

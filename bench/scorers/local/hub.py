@@ -8,7 +8,7 @@ identified by a hash of their files.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,12 +112,12 @@ def locate(model: str, complete: bool = False) -> Location:
     return files
 
 
-def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
-    """Find the base model of an adapter, or the `given` one; None for a complete model."""
+def base_of(model: str, files: Location, base: str | None = None) -> Location | None:
+    """Find the base model of an adapter, or `base`; None for a complete model."""
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
-        if given:
-            raise BadInput(f"--base {given}: model {model} is no adapter; leave the option out")
+        if base:
+            raise BadInput(f"--base {base}: model {model} is no adapter; leave the option out")
         return None
     adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -127,8 +127,8 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
-    if given:
-        return locate(given, complete=True)
+    if base:
+        return locate(base, complete=True)
     config = read_settings(folder / ADAPTER_CONFIG)
     name = str(config.get("base_model_name_or_path") or "")
     if not name:
@@ -142,23 +142,7 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
         ) from None
 
 
-def stored_tensors(files: Location) -> Iterator[tuple[str, str, str]]:
-    """Yield the name and the dtype of each tensor of a folder's weights, and their file's format.
-
-    The format is that of the program which wrote the file, for example `pt` or `mlx`.
-    """
-    from safetensors import safe_open
-
-    folder = Path(files.path)
-    names = [WEIGHTS] if (folder / WEIGHTS).is_file() else _shards(folder)
-    for name in [] if files.options else names:
-        with safe_open(folder / name, "pt") as content:
-            form = (content.metadata() or {}).get("format", "")
-            for tensor in content.keys():  # noqa: SIM118  # it is no mapping
-                yield tensor, content.get_slice(tensor).get_dtype(), form
-
-
-def _shards(folder: Path) -> list[str]:
+def shard_names(folder: Path) -> list[str]:
     """Return the names of the files into which weights are split."""
     index = folder / WEIGHTS_INDEX
     weight_map = read_settings(index).get("weight_map", {}) if index.is_file() else {}
@@ -186,7 +170,7 @@ def _check(model: str, files: Location) -> None:
         if not any(name.endswith(".safetensors") for name in names):
             _refuse_pickles(model, names)
     elif WEIGHTS not in names:
-        shards = _shards(folder)
+        shards = shard_names(folder)
         missing = [name for name in shards if not (folder / name).is_file()]
         _refuse_pickles(model, shards)
         if missing:

@@ -16,13 +16,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.chat_template import chat_template_of
-from bench.scorers.local.checkpoint import (
-    SERVE,
-    Pretrained,
-    explain_load_error,
-    quantization,
-    tokenizer_of,
-)
+from bench.scorers.local.checkpoint import SERVE, Pretrained, quantization, tokenizer_of
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked
 from bench.scorers.local.gguf import GGUF, LLAMA_SERVER
@@ -122,7 +116,9 @@ def load(
     except (Exception, SystemExit) as error:  # code and files of others can be wrong in any way
         if "gguf_file" in options:
             remedy = LLAMA_SERVER
-        raise BadInput(explain_load_error(model, error, problem, remedy)) from error
+        first = (str(error).strip().splitlines() or [""])[0][:200]
+        message = f"{model}: {problem} ({type(error).__name__}: {first})"
+        raise BadInput(f"{message}; {remedy}" if remedy else message) from error
 
 
 def _adapt(model: str, network: Any, files: Location) -> None:
