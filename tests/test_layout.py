@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -23,8 +24,8 @@ MODULES = sorted((HOME / "bench").rglob("*.py"))
 NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")])
 ROOMS = re.findall(
     r"[\w/]+",
-    "core config benchmarks data tasks scorers records metrics figures base NAME train run export "
-    "analyses show report cli",
+    "core config benchmarks data tasks scorers metrics figures base NAME train runs run "
+    "export analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -65,6 +66,37 @@ def test_a_room_imports_only_rooms_to_its_left():
         others = {room(name.split(".")) for name in imports(path) if name.startswith("bench.")}
         wrong += [f"{path.relative_to(HOME)} imports {other}" for other in others & {*right}]
     assert not wrong
+
+
+# A user names a benchmark in the command, a study, a script, a run's folder or a frame of scores.
+NAMED = re.findall(
+    r"[\w/]+",
+    "analyses/__init__ analyses/differences analyses/elsewhere cli/__init__ cli/commands cli/make "
+    "data/__init__ report/build report/fingerprint report/study run/__init__ run/batch run/costs "
+    "runs/explain runs/open show/__init__",
+)
+
+
+def test_a_benchmark_is_looked_up_only_where_a_user_names_it():
+    registry = re.compile(r"^\s*from bench(\.benchmarks import| import .*\bbenchmarks\b)", re.M)
+    asking = {
+        path.relative_to(HOME / "bench").with_suffix("").as_posix()
+        for path in MODULES
+        if registry.search(path.read_text("utf-8"))
+    }
+    assert asking == {*NAMED}
+
+
+def test_there_is_no_circle_of_imports():
+    parts = {path: path.relative_to(HOME).with_suffix("").parts for path in MODULES}
+    names = {path: ".".join(names).removesuffix(".__init__") for path, names in parts.items()}
+    graph = {}
+    for path, name in names.items():
+        imported = {*imports(path)} & {*names.values()}
+        # `from bench.data import readers` is an import of this module, not of names of its package.
+        packages = {other.rpartition(".")[0] for other in imported}
+        graph[name] = imported - packages - {name}
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -22,10 +22,8 @@ request. `glosses.jsonl` has the items in English.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote
 
 from pydantic import (
@@ -39,7 +37,6 @@ from pydantic import (
     model_validator,
 )
 
-from bench.benchmarks import get
 from bench.core.errors import LONGEST, BadInput, explained, plain, quoted
 from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
@@ -180,8 +177,13 @@ class Manifest(BaseModel):
 
 
 def home(data: Path) -> Path:
-    """Return the folder of the manifest: the data folder, or the folder of a single data file."""
-    return data.parent if data.is_file() else data
+    """Return the folder of the manifest of a data folder, or of a single data file.
+
+    A release may keep its tables in `data`, and its manifest beside this folder or in it.
+    """
+    folder = data.parent if data.is_file() else data
+    is_inside = (folder / "data" / MANIFEST).is_file() and not (folder / MANIFEST).exists()
+    return folder / "data" if is_inside else folder
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -260,41 +262,29 @@ def cldr_name(code: str, language: str) -> str:
         return ""
 
 
-# Names of categories
+def category_names(
+    released: Mapping[str, str], labels: Mapping[str, Mapping[str, str]], language: str
+) -> dict[str, str]:
+    """Name categories in English, with the name in the language of the data in brackets.
 
+    Args:
+        released: the names of the release's categories in its language.
+        labels, language: of a manifest, or of the data's part of a `run.json`. We skip labels that
+            pictures cannot show, because runs can come from anywhere.
 
-class CategoryName(NamedTuple):
-    """A category's name in the language of the data, empty if it has none, and in English."""
-
-    native: str
-    english: str
-
-
-# Names of categories that are not the release's, from the data sets and runs opened so far. If two
-# of these disagree, the last one counts.
-_own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
-    "own_names", default=MappingProxyType({})
-)
-
-
-def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
-    """Use the names of categories in the data's part of a `run.json` from now on.
-
-    We skip labels that pictures cannot show, because runs can come from anywhere.
+    Examples:
+        >>> labels = {"sport": {"en": "Sports clubs", "zh": "体育"}}
+        >>> category_names({"age": "年龄"}, labels, "zh")
+        {'age': 'age (年龄)', 'sport': 'Sports clubs (体育)'}
     """
-    codes = [code.strip() for code in description["language"].split(",")]
-    names = {}
-    for category, table in description["labels"].items():
-        labels = {code: label for code, label in table.items() if is_label(label)}
-        native = next((labels[code] for code in codes if code in labels and code != "en"), "")
-        if "en" in labels:
-            names[benchmark, category] = CategoryName(native, labels["en"])
-    _own_names.set({**_own_names.get(), **names})
-
-
-def category_name(benchmark: str, category: str) -> CategoryName:
-    """Return the names of a category, its own or the release's."""
-    if own := _own_names.get().get((benchmark, category)):
-        return own
-    released = get(benchmark).metadata.categories.get(category, "")
-    return CategoryName(released, category.replace("_", " "))
+    names = {name: (name.replace("_", " "), native) for name, native in released.items()}
+    codes = [code.strip() for code in language.split(",")]
+    for category, table in labels.items():
+        shown = {code: label for code, label in table.items() if is_label(label)}
+        if "en" in shown:
+            native = next((shown[code] for code in codes if code in shown and code != "en"), "")
+            names[category] = (shown["en"], native)
+    return {
+        name: f"{english} ({native})" if native else english
+        for name, (english, native) in names.items()
+    }

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import data
-from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
@@ -29,6 +28,7 @@ from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
     from bench.data.official_wording import OfficialPrompts
 
 # Seconds to wait for a server.
@@ -57,7 +57,7 @@ def released_ids(name: str) -> dict[str, str]:
     return ids
 
 
-def fetch(benchmark: str, source: str | Path | None = None) -> Source:
+def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
     """Bring the data of a benchmark to the user's data folder, replacing earlier data.
 
     Earlier data stay unless the new data are complete and can be loaded. We bring the official
@@ -66,8 +66,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
     Args:
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
     """
-    benchmark = resolve(benchmark)
-    target = (data.user_folder() / benchmark).resolve()
+    target = (data.user_folder() / benchmark.name).resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -88,9 +87,9 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
     return replace(data.find(benchmark, target), found="user data folder")
 
 
-def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
+def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    metadata, folder, staged = get(benchmark).metadata, copy.path.resolve(), work / "new"
+    metadata, folder, staged = benchmark.metadata, copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
         folder.mkdir()
@@ -102,7 +101,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     for name, path in (tables | texts).items():
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, staged / name)
-    known = released_ids(benchmark)
+    known = released_ids(benchmark.name)
     checked = [name for name in tables if name in known]
     changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
     wrong = [*changed, *(known.keys() - tables.keys())]
@@ -122,7 +121,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     source, pinned = data.find(benchmark, root), metadata.release.commit[:7]
     name, version = source.name, source.version
     verified = bool(checked) and not changed
-    if copy.revision or (verified and not (root / MANIFEST).is_file()):
+    if copy.revision or (verified and not (dataset.home(root) / MANIFEST).is_file()):
         name, version = metadata.title, (copy.revision or pinned)[:7]
     if changed:
         say(
@@ -163,25 +162,24 @@ def _refuse_links_out(folder: Path) -> None:
             )
 
 
-def _root(benchmark: str, folder: Path) -> Path:
+def _root(benchmark: "Benchmark", folder: Path) -> Path:
     """Find the folder in a copy that the loader reads: the copy itself, or a folder in it."""
     for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
-        if get(benchmark).files(path):
+        if benchmark.files(path):
             return path
     names = sorted(path.name for path in folder.rglob("*") if path.is_file())
     raise BadInput(
-        f"{folder}: {get(benchmark).metadata.no_data}; it has {', '.join(names[:5]) or 'no files'}"
+        f"{folder}: {benchmark.metadata.no_data}; it has {', '.join(names[:5]) or 'no files'}"
     )
 
 
-def _tables(benchmark: str, root: Path) -> dict[str, Path]:
+def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
     These are the loader's files, and all tables in a folder CATEGORY_vVERSION, as in NLI-CoAL.
     """
-    own = get(benchmark)
-    paths = {path for files in own.files(root).values() for path in files}
-    versions = tuple(f"{name}_v" for name in own.metadata.categories)
+    paths = {path for files in benchmark.files(root).values() for path in files}
+    versions = tuple(f"{name}_v" for name in benchmark.metadata.categories)
     is_one = root.name.startswith(versions)
     for folder in [root] if is_one else root.iterdir():
         if folder.name.startswith(versions):
@@ -203,8 +201,8 @@ def _with_origin(message: str, work: Path, origin: str) -> str:
     return message
 
 
-def _by_other_means(benchmark: str) -> str:
-    return f"bring a copy by other means and run `bench fetch {benchmark} --from DIR`"
+def _by_other_means(benchmark: "Benchmark") -> str:
+    return f"bring a copy by other means and run `bench fetch {benchmark.name} --from DIR`"
 
 
 # Downloads
@@ -222,15 +220,15 @@ def download(url: str, path: Path, remedy: str) -> Path:
     return path
 
 
-def _download_release(benchmark: str, folder: Path) -> Copy:
+def _download_release(benchmark: "Benchmark", folder: Path) -> Copy:
     """Download a release; tables of the Hub get the loader's file names."""
-    metadata, release = get(benchmark).metadata, get(benchmark).metadata.release
+    metadata, release = benchmark.metadata, benchmark.metadata.release
     remedy = _by_other_means(benchmark)
     if release.host == "github":
         url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
         return Copy(download(url, folder, remedy), url, release.commit)
     if release.host != "hub":
-        raise BadInput(f"{benchmark}: has no known release; give a local copy with --from")
+        raise BadInput(f"{benchmark.name}: has no known release; give a local copy with --from")
     from huggingface_hub import HfApi, constants, snapshot_download
 
     from bench.data.hub_client import quietly

@@ -15,8 +15,6 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from bench.data import dataset
-
 # The font of matplotlib, with the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"
 # Our font: the Chinese and Japanese of the samples, names and words (made by .ci/font.py).
@@ -125,15 +123,15 @@ def set_title(fig: Figure, text: str) -> None:
     fig.set_label(f"{text}.")
 
 
-def label(benchmark: str, category: str) -> str:
-    """Name a category in English, with its name in the language of its data in brackets.
+def label(category_name: str) -> str:
+    """Leave out the name in brackets of a category if the fonts cannot show it.
 
     Examples:
-        >>> label("cbbq", "age")
+        >>> label("age (年龄)")
         'age (年龄)'
     """
-    native, english = dataset.category_name(benchmark, category)
-    return f"{english} ({native})" if native and can_show(native) else english
+    english, _, native = category_name.rpartition(" (")
+    return category_name if not english or can_show(native) else english
 
 
 def can_show(text: str) -> bool:

@@ -15,7 +15,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from bench import records
 from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
@@ -29,7 +28,8 @@ from bench.report.site import Page
 from bench.report.study import INDEX, Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import summed
-from bench.run.results import Run, run_folders
+from bench.runs import records
+from bench.runs.open import Run, run_folders
 from bench.scorers import split_kind
 from bench.scorers.endpoint import keys
 

@@ -42,7 +42,7 @@ def of_study(plan: Study) -> str:
             folders.add(data.find(variant.benchmark, given).folder)
     files = [path for folder in sorted(folders) for path in (folder, home(folder) / MANIFEST)]
     files += sorted((places.NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
-    code = [PACKAGE_CODE.key(), *(benchmarks.code(name).key() for name in names)]
+    code = [PACKAGE_CODE.key(), *(benchmarks.get(name).code.key() for name in names)]
     return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 
 
@@ -76,7 +76,7 @@ def of_report(plan: Study, report: Path) -> str:
             options = plan.run_options(model, variant)
             specs = [model.model, options.get("judge"), options.get("base")]
             source = data.find(variant.benchmark, options.get("data"))
-            wording = prompts.load(variant.benchmark, options.get("prompts"), source.folder)
+            wording = prompts.load(source.benchmark, options.get("prompts"), source.folder)
             contents = [content(spec) for spec in specs if spec]
             run = f"../runs/{model.folder}/{variant.key}"  # from the folder of the notebooks
             asked.append([repr(options), contents, repr(wording.tables), run])

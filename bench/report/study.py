@@ -459,13 +459,14 @@ def _check_names(study: Study) -> None:
 
 def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     """Refuse options of a run that its benchmark does not allow."""
-    tasks.chosen(benchmark, options.get("tasks"))
-    tasks.settings(benchmark, options.get("settings") or {}, options.get("preset", "robust"))
+    own = get(benchmark)
+    tasks.chosen(own, options.get("tasks"))
+    tasks.settings(own, options.get("settings") or {}, options.get("preset", "robust"))
     if judge := options.get("judge"):
         scorers.check(judge)
-    source = data.find(benchmark, options.get("data"))
-    prompts.load(benchmark, options.get("prompts"), source.folder)
-    present = list(get(benchmark).files(source.folder))
+    source = data.find(own, options.get("data"))
+    prompts.load(own, options.get("prompts"), source.folder)
+    present = list(own.files(source.folder))
     _check_known(options.get("categories") or (), present, f"category of {benchmark}")
 
 

@@ -10,7 +10,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import records
 from bench.config import Limits, RunConfig, Where
 from bench.core import places
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
@@ -19,6 +18,7 @@ from bench.core.threads import in_threads
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
+from bench.runs import records
 from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
 

@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from bench import __version__
+from bench.benchmarks import get
 from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.numbers import decimals, p_value
@@ -34,9 +35,10 @@ from bench.core.text import PLAIN, as_html, column, sentences, shortened
 from bench.figures.style import DPI, number_unknown
 from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
-from bench.metrics.primary import too_few_tasks, warnings
+from bench.metrics.primary import too_few_tasks
 from bench.metrics.table import ALL
 from bench.run import Run
+from bench.runs.notes import warnings
 from bench.show.paper import paper_table
 
 if TYPE_CHECKING:
@@ -212,7 +214,7 @@ def findings(
         interval 63 to 78; above a random answerer, 33; n = 140).
         ...
     """
-    benchmark = scores.benchmark.iloc[0]
+    benchmark = get(scores.benchmark.iloc[0])
     results = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
     if results.empty:
         print(too_few_tasks(benchmark))
@@ -259,7 +261,7 @@ def cautions(runs: Sequence[Run]) -> None:
         >>> cautions([run])
         <IPython.core.display.HTML object>
     """
-    notes(warnings([run.metadata for run in runs]))
+    notes(warnings(runs))
 
 
 def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
@@ -278,7 +280,7 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
     for row in scores.to_dict("records"):
         if headings.setdefault(row["variant"], (row["title"], row["worse"]))[0] != row["title"]:
             continue
-        line = primary.metric_of(row)
+        line = primary.metric_of(get(row["benchmark"]), row)
         note = sentences([primary.unread(line, row), row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from bench.benchmarks import get
 from bench.metrics import primary
 from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 
@@ -38,7 +39,7 @@ def paper_table(scores: pd.DataFrame) -> str:
     answerers: list[str] = []
     for variant, rows in scores.groupby("variant", sort=False):
         rows = rows[rows.title == rows.title.iloc[0]].set_index("model", drop=False)
-        line = primary.metric_of(rows.iloc[0])
+        line = primary.metric_of(get(rows.benchmark.iloc[0]), rows.iloc[0])
         badness = rows.score[rows.doubt == ""].map(line.badness)
         name = f"{variant}, %" if line.share else str(variant)
         best[name] = list(badness[badness == badness.min()].index)

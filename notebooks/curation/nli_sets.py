@@ -34,7 +34,7 @@ from pydantic import NonNegativeInt, PositiveInt, StrictBool, TypeAdapter, Valid
 from pydantic.dataclasses import dataclass
 
 from bench import data
-from bench.benchmarks.nli_coal import METADATA, items
+from bench.benchmarks.nli_coal import NLICoAL, items
 from bench.benchmarks.nli_coal.frames import (
     PACK,
     PACK_FILES,
@@ -569,8 +569,8 @@ def released_pack(folder: str | Path, language: str) -> Pack:
     words = words.drop_duplicates("occupation")
     return Pack(
         language=language,
-        name=f"{METADATA.title} ({place.name})",
-        licence=METADATA.licence,
+        name=f"{NLICoAL.metadata.title} ({place.name})",
+        licence=NLICoAL.metadata.licence,
         version=place.name.partition("_v")[2],
         match=match_of(language),
         verbatim=True,
