@@ -18,8 +18,7 @@ import platformdirs
 from bench.benchmarks import get, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.core.text import read_mapping
-from bench.data import dataset
-from bench.data.dataset import MANIFEST
+from bench.data.manifest import MANIFEST, read_manifest
 from bench.data.readers import as_path, open_file
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
             content = hashlib.file_digest(stream, "sha256").digest()
         digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
-    categories = dataset.read_manifest(folder).categories
+    categories = read_manifest(folder).categories
     without_groups = [name for name in sorted(categories) if not categories[name].groups]
     with_target = [name for name in sorted(categories) if categories[name].target]
     marks = [f"{name} without groups" for name in without_groups]
@@ -346,7 +345,7 @@ def _source(benchmark: "Benchmark", folder: Path, found: str) -> Source:
         )
     if not benchmark.files(folder):
         raise BadInput(f"{folder} ({found}): {metadata.no_data}")
-    manifest = dataset.read_manifest(folder)
+    manifest = read_manifest(folder)
     texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
     if folder.is_dir():  # it can be the release, and a single file is the user's own
         texts |= {"name": f"{metadata.title} (local copy)", "licence": metadata.licence}

@@ -24,8 +24,16 @@ from bench import data
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset
-from bench.data.dataset import FETCHED, GLOSSES, PROMPTS_FILE, own_prompts
+from bench.data import MANIFEST, Source
+from bench.data.manifest import (
+    FETCHED,
+    GLOSSES,
+    PROMPTS_FILE,
+    home,
+    manifest_tables,
+    own_prompts,
+    read_manifest,
+)
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
@@ -107,7 +115,7 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
     if copy.revision and wrong:
         raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
     # The loader has to know the categories that only this data set has.
-    categories = dataset.manifest_tables(dataset.read_manifest(root))
+    categories = manifest_tables(read_manifest(root))
     _write_manifest(staged, categories)
     loaded = data.find(benchmark, staged)
     try:
@@ -122,7 +130,7 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
     version = source.version
     pinned = metadata.release.commit[:7]
     is_verified = bool(released) and not changed
-    has_manifest = (dataset.home(root) / MANIFEST).is_file()
+    has_manifest = (home(root) / MANIFEST).is_file()
     if copy.revision or (is_verified and not has_manifest):
         name = metadata.title
         version = (copy.revision or pinned)[:7]
@@ -191,7 +199,7 @@ def _copy_files(benchmark: "Benchmark", root: Path, to: Path) -> list[str]:
     top = root.parent if is_version else root
     tables = {path.relative_to(top).as_posix().removeprefix("data/"): path for path in paths}
     texts = [path for path in root.iterdir() if TEXT.fullmatch(path.name)]
-    texts += dataset.home(root).glob(GLOSSES)
+    texts += home(root).glob(GLOSSES)
     for name, path in (tables | {path.name: path for path in texts}).items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)

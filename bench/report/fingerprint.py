@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import benchmarks, data, scorers
-from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs
-from bench.data.dataset import MANIFEST, home
+from bench.core.shipped import NOTEBOOKS
+from bench.data.manifest import MANIFEST, home
 from bench.report.study import Study, is_own
 from bench.run.run_json import packages
 from bench.tasks import prompts
@@ -41,7 +41,7 @@ def of_study(plan: Study) -> str:
             given = plan.run_options(model, variant).get("data")
             folders.add(data.find(variant.benchmark, given).folder)
     files = [path for folder in sorted(folders) for path in (folder, home(folder) / MANIFEST)]
-    files += sorted((places.NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
+    files += sorted((NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
     code = [PACKAGE_CODE.key(), *(benchmarks.get(name).code.key() for name in names)]
     return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 

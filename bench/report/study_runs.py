@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.config import Limits, RunConfig, Where
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.core.threads import in_threads
@@ -86,7 +86,7 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     Args:
         plan, out: as for `bench.report.build.make`.
     """
-    folder = places.report_folder(plan.name, out)
+    folder = default_folders.report(plan.name, out)
     known: dict[str, Estimate] = {}
     every, runs, not_counted = [], cells(plan), {"name", *Where.model_fields}
     with progress(len(runs), "counting", "runs") as bar:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import dataset
+from bench.data.manifest import MANIFEST, TARGETS, category_name_error, composed, read_manifest
 from bench.data.readers import Row, TableRow, read_table
 
 CATEGORY_LABELS = {
@@ -69,7 +69,7 @@ COLUMNS = (
 )
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
-SLOT_NAMES = dataset.TARGETS
+SLOT_NAMES = TARGETS
 # Treatments of faults of the release: keep, repair or refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
@@ -211,7 +211,7 @@ def categories(path: Path) -> tuple[str, ...]:
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
-        if error := dataset.category_name_error(category):
+        if error := category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
         for column, allowed in ((PLACE[1], CONDITIONS), ("question_polarity", FILES)):
             if row[column] not in allowed:
@@ -264,7 +264,7 @@ def names(cell: str) -> list[str]:
     if not (cell.startswith("[") and cell.endswith("]")):
         raise ValueError("expected names in square brackets, like [甲, 乙]")
     listed = [
-        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", dataset.composed(name)).split()))
+        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", composed(name)).split()))
         for name in cell[1:-1].split(",")
     ]
     for name in listed:
@@ -474,9 +474,7 @@ def _mention(word: str, text: str) -> int | None:
 def declared_option(path: Path, category: str) -> int | None:
     """Read the option that dataset.toml declares for a category, from the path of a file of it."""
     folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
-    if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
-        folder = folder.parent
-    declared = dataset.read_manifest(folder).categories.get(category)
+    declared = read_manifest(folder).categories.get(category)
     return SLOT_NAMES.index(declared.target) if declared and declared.target else None
 
 
@@ -490,7 +488,7 @@ def unknown_target(place: str, group: str, category: str) -> BadInput:
         f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
         "stereotyped group; write a word that one of the two options alone holds, or add "
         'target = "NAME1" or target = "NAME2", whichever slot holds it, to '
-        f"[categories.{category}] in {dataset.MANIFEST}{beside}"
+        f"[categories.{category}] in {MANIFEST}{beside}"
     )
 
 

@@ -181,11 +181,14 @@ class Manifest(BaseModel):
 def home(data: Path) -> Path:
     """Return the folder of the manifest of a data folder, or of a single data file.
 
-    A release may keep its tables in `data`, and its manifest beside this folder or in it.
+    A data set may keep its tables in a folder `data`, and its manifest beside this folder or in it.
     """
     folder = data.parent if data.is_file() else data
-    is_inside = (folder / "data" / MANIFEST).is_file() and not (folder / MANIFEST).exists()
-    return folder / "data" if is_inside else folder
+    beside = folder.parent if folder.name == "data" else folder
+    for place in (folder, folder / "data", beside):
+        if (place / MANIFEST).is_file():
+            return place
+    return folder
 
 
 def read_manifest(folder: Path) -> Manifest:
