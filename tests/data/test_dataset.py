@@ -46,6 +46,15 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
     assert set(names["sport"]) == {"Sports clubs (体育)"}
 
 
+def test_a_manifest_beside_the_folder_data_names_what_is_in_it(tmp_path, user):
+    folder = mcbe_folder(tmp_path / "set/data")
+    (folder / "dataset.toml").rename(tmp_path / "set/dataset.toml")
+    labels = data.find("mcbe", folder).labels
+    assert labels == {"sport": {"en": "Sports clubs", "zh": "体育"}}
+    fetched = fetch(get("mcbe"), tmp_path / "set")
+    assert (fetched.name, fetched.labels) == ("Ours", labels)
+
+
 def test_a_category_of_cbbq_runs_and_is_checked(tmp_path):
     folder = cbbq_folder(tmp_path / "data")
     options = {"data": folder, "out": tmp_path / "run"}
