@@ -132,6 +132,14 @@ def primary_metrics(scores: pd.DataFrame, benchmark: "Benchmark") -> list[Primar
     return [line for line in lines if len(primary_rows(scores, line))]
 
 
+def metric_of(benchmark: "Benchmark", row: Row) -> PrimaryMetric:
+    """Return the primary metric of a row of scores."""
+    for line in benchmark.metrics.primary_metrics:
+        if line.task == row["task"] and row["metric"] in (line.metric, line.common):
+            return line
+    raise KeyError(row["metric"])
+
+
 def too_few_tasks(benchmark: "Benchmark") -> str:
     """Say that no primary metric was asked."""
     titles = [short_title(line) for line in benchmark.metrics.primary_metrics]

@@ -161,6 +161,8 @@ def page_jobs(plan: Study) -> list[Job]:
         jobs.append(Job(name, analysis.title, source, given, variants, study.is_own(source)))
     for job in jobs:
         job.parameters["tables"] = f"../tables/{job.name}"
+        if plan.paper and "paper" in types_of_parameters(job.source):
+            job.parameters["paper"] = plan.paper
         check_parameters(job.source, job.parameters)
     return jobs
 

@@ -106,12 +106,14 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
+        paper: its name in the paper, to put printed numbers beside its own.
         first: the command that makes the model's folder, for example `bench train ...`.
         folder: name of the folder of its runs, different for each model.
     """
 
-    own = ("model", "name", "key", "first")
+    own = ("model", "name", "paper", "key", "first")
     key: str = ""
+    paper: str = ""
     first: str = ""
     folder: str = ""
 
@@ -338,6 +340,11 @@ class Study(Options):
     def first_variants(self) -> list[str]:
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
+
+    @property
+    def paper(self) -> dict[str, str]:
+        """The names in the paper of the models that have one."""
+        return {model.label: model.paper for model in self.models if model.paper}
 
     def variants_of(self, model: StudyModel) -> list[Variant]:
         return [own for own in self.variants if not own.models or model.label in own.models]

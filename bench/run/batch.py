@@ -38,7 +38,11 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model, "judge": config.as_judge}
-    batches = {role: Batch(source, name, config.generation) for role, name in names.items() if name}
+    batches = {
+        role: Batch(source, name, config.generation, config.limits.leave_out)
+        for role, name in names.items()
+        if name
+    }
     placeholders = dict.fromkeys(batches, PLACEHOLDER)
     updates = {**placeholders, "as_model": None, "as_judge": None}
     plan = Plan(get(config.benchmark), config.model_copy(update=updates))
@@ -50,7 +54,7 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         raise type(error)(str(error).replace(option, ours)) from None
     for task, reason in requests.skipped.items():
         say(f"task {task} is left out: {reason.replace(option, ours)}")
-    batches["model"].check_known(list(chain(*requests.stages)))
+    batches["model"].check_ids(list(chain(*requests.stages)))
     replies: Replies = {}
     left: dict[str, list[Request]] = {role: [] for role in batches}
     waiting = 0

@@ -263,7 +263,7 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
         asked_with = {**entry.get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
             entry["asked_with"] = asked_with
-        if role == "judge" and "temperature=0" in asked_with:
+        if role == "judge" and {"temperature", "temperature=0"} & asked_with.keys():
             entry["decoding"] = "the server's own"
         entry |= {name: described[name] for name in WHO_ANSWERED if name in described}
     if metadata != before:

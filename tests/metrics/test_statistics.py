@@ -2,7 +2,6 @@
 
 import json
 import math
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from statsmodels.stats.power import TTestPower
 
 import bench
 from bench import Metric
+from bench.analyses.printed import numbers
 from bench.metrics.significance import holm
 from tests.helpers.cases import cases
 
@@ -29,9 +29,8 @@ ROWS = {"cluster": None, "stratum": None}
 
 
 def test_table_12_of_mcbe_comes_out_to_the_printed_digits():
-    printed = pd.read_csv(files("bench.analyses") / "published.csv")
-    printed = printed[printed.source.str.endswith("Table 12")]
-    sides = [part for _, part in printed.groupby("setting", sort=False)]
+    scores = numbers("Table 12").dropna(subset="model")
+    sides = [part for _, part in scores.groupby("setting", sort=False)]
     table = bench.correlate(*sides, by="task").set_index(["task", "coefficient"])
     found = {
         key: (f"{row.estimate:.3f}", f"{row.p:.2e}", row.n)
