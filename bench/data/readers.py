@@ -450,6 +450,8 @@ def _load_sheets(raw: bytes) -> list[Sheet]:
 
 def _sheet(sheet: Any, values: Any) -> Sheet:
     """Read a sheet of openpyxl; its formulas have their stored values in `values`."""
+    from openpyxl.utils.escape import unescape
+
     merged = {
         position: area.coord
         for area in sheet.merged_cells.ranges
@@ -460,6 +462,8 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
     for position, cell in values._cells.items():
         value = cell.value
         problem = ""
+        if isinstance(value, str):  # in which _x000D_ is a carriage return
+            value = whole_characters(unescape(value))
         if cell.data_type == "e":
             problem = "" if value == "#N/A" else f"holds the error {value}"
             value = None
