@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from bench import benchmarks, data, scorers
-from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs

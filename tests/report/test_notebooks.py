@@ -8,7 +8,6 @@ import papermill
 import pytest
 from nbformat import v4
 
-from bench.core import places
 from bench.core.errors import RunFailed
 from bench.report import build, execute, fingerprint, jobs, site
 
@@ -30,7 +29,7 @@ def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, mess
     assert message in refusal(jobs.check_parameters, source, given)
 
 
-@pytest.mark.parametrize("path", sorted(places.NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
 def test_papermill_knows_every_parameter_of_a_notebook(path):
     assert list(papermill.inspect_notebook(str(path))) == list(jobs.types_of_parameters(path))
 
