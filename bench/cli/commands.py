@@ -149,7 +149,7 @@ def report(
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder, jobs = places.report_folder(plan.name, out), page_jobs(plan)
+    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
     if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import progress, say

@@ -9,6 +9,7 @@ import pytest
 from nbformat import v4
 
 from bench.core.errors import RunFailed
+from bench.core.shipped import NOTEBOOKS
 from bench.report import build, execute, fingerprint, jobs, site
 
 LAST = "What the numbers rest on"
@@ -25,7 +26,7 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = places.NOTEBOOKS / f"{notebook}.ipynb"
+    source = NOTEBOOKS / f"{notebook}.ipynb"
     assert message in refusal(jobs.check_parameters, source, given)
 
 
