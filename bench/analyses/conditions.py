@@ -93,7 +93,10 @@ def open_conditions(
         outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
     ]
     chosen = [run for own in sides.values() for run in own]
-    return _in_common(pd.concat(parts, ignore_index=True)), chosen
+    rows = pd.concat(parts, ignore_index=True)
+    # The same question of CBBQ, asked with an explanation, is a request of another name.
+    rows["request"] = rows.request.str.replace("explanation", "answer")
+    return _in_common(rows), chosen
 
 
 def _of_categories(name: str, scores: pd.DataFrame) -> pd.DataFrame:

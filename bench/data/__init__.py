@@ -202,7 +202,9 @@ def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
     # The categories of a manifest change the tasks and answers of rows.
     categories = sorted(dataset.read_manifest(folder).categories.items())
     marks = [f"{name} without groups" for name, category in categories if not category.groups]
-    marks += [f"{name} target {category.target}" for name, category in categories if category.target]
+    marks += [
+        f"{name} target {category.target}" for name, category in categories if category.target
+    ]
     digest.update("".join(f"\0{mark}" for mark in marks).encode())
     return digest.hexdigest()
 

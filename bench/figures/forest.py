@@ -19,7 +19,6 @@ from bench.figures.style import (
     colours,
     label,
     markers,
-    names_or_numbers,
     set_title,
     style,
 )
@@ -189,7 +188,7 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
         return [label(names[value]) for value in values]
     if variable == "metric":
         return [primary.measure_words(value) for value in values]
-    return names_or_numbers(values)
+    return list(map(str, values))
 
 
 def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:

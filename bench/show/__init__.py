@@ -31,7 +31,7 @@ from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.numbers import decimals, p_value
 from bench.core.text import PLAIN, as_html, column, sentences, shortened
-from bench.figures.style import DPI
+from bench.figures.style import DPI, number_unknown
 from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
 from bench.metrics.primary import too_few_tasks
@@ -172,6 +172,8 @@ def _category_html(category: object) -> str:
 
 def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
     fig.set_label(fig.get_label() or fig.get_suptitle() or caption)
+    key = number_unknown(fig)
+    caption = f"{caption}. {key}" if key else caption
     # Like Jupyter, we show the complete picture.
     with mpl.rc_context({"savefig.bbox": "tight"}):
         dpi = DPI if folder else PIXELS

@@ -16,7 +16,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 # Models, variants, runs, and pages without those of questions and answers.
 SIZES = {
     "mcbe_paper": (11, 2, 14, 8),
-    "cbbq_paper": (9, 6, 54, 10),
+    "cbbq_paper": (12, 6, 57, 9),
     "nli_coal_paper": (14, 1, 14, 6),
     "small": (3, 3, 9, 7),
 }
