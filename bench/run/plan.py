@@ -12,7 +12,7 @@ import pandas as pd
 from bench import data, scorers, tasks
 from bench.benchmarks.base import Benchmark
 from bench.config import Generation, RunConfig
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
@@ -96,7 +96,7 @@ class Plan:
         self.identity = digest([benchmark.name, self.asked])
         name = config.as_model or config.model
         self.title = f"{benchmark.name}, {name}"
-        runs = places.reports() / "runs" / path_slug(name)
+        runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
 
     def _asked(self, task_names: Sequence[str]) -> dict[str, Any]:
