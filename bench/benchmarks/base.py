@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.inputs import PACKAGE_CODE, Code
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 from bench.tasks import READ
 from bench.tasks.request import AnswerMode, Request, Setting
 

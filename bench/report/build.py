@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import progress, say
@@ -60,7 +60,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         >>> make(study.load()).page.name  # doctest: +SKIP
         'index.html'
     """
-    folder = places.report_folder(plan.name, out)
+    folder = default_folders.report(plan.name, out)
     if plan.steps:
         raise BadInput(f"{plan.path}: run this first: {'; '.join(plan.steps)}")
     jobs = page_jobs(plan)

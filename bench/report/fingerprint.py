@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from bench import benchmarks, data, scorers
-from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs
-from bench.data.dataset import MANIFEST, home
+from bench.core.shipped import NOTEBOOKS
+from bench.data.manifest import MANIFEST, home
 from bench.report.jobs import Job, cells
 from bench.report.study import INDEX, Study, is_own
 from bench.run.run_json import packages
@@ -38,7 +38,7 @@ def of_study(plan: Study) -> str:
             given = plan.run_options(model, variant).get("data")
             sources[f"{variant.key} {given}"] = data.find(variant.benchmark, given).folder
     files = [path for folder in sources.values() for path in (folder, home(folder) / MANIFEST)]
-    files += sorted((places.NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
+    files += sorted((NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
     return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 
 

@@ -14,7 +14,7 @@ from bench.core.cells import rounded
 from bench.core.numbers import decimals
 from bench.core.text import column, distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, by_id, spread_evenly
-from bench.data.dataset import GLOSSES, home
+from bench.data.manifest import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
 from bench.runs.items import all_items, data_conflict

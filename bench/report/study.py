@@ -26,7 +26,7 @@ from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
 from bench.config import Generation, Limits, Names, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected
-from bench.core.places import DEMO, NOTEBOOKS
+from bench.core.shipped import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.scorers.base import digest

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.config import Limits, RunConfig, Where
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.core.threads import in_threads
@@ -89,7 +89,7 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     Raises:
         BadInput: no run is possible.
     """
-    folder = places.report_folder(plan.name, out)
+    folder = default_folders.report(plan.name, out)
     known: dict[str, Estimate] = {}
     estimates = []
     skipped: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks.base import Benchmark
-from bench.data.dataset import cldr_name
+from bench.data.manifest import cldr_name
 from bench.metrics.primary import DEMONSTRATION, SIMULATED, listing
 from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
 from bench.scorers.names import short_name

@@ -25,7 +25,7 @@ from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id
-from bench.data.dataset import category_names
+from bench.data.manifest import category_names
 from bench.metrics import engine
 from bench.metrics.engine import Metric
 from bench.metrics.primary import primary_rows

@@ -8,8 +8,8 @@ import papermill
 import pytest
 from nbformat import v4
 
-from bench.core import places
 from bench.core.errors import RunFailed
+from bench.core.shipped import NOTEBOOKS
 from bench.report import build, execute, fingerprint, jobs, site
 
 LAST = "What the numbers rest on"
@@ -26,11 +26,11 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = places.NOTEBOOKS / f"{notebook}.ipynb"
+    source = NOTEBOOKS / f"{notebook}.ipynb"
     assert message in refusal(jobs.check_parameters, source, given)
 
 
-@pytest.mark.parametrize("path", sorted(places.NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
 def test_papermill_knows_every_parameter_of_a_notebook(path):
     assert list(papermill.inspect_notebook(str(path))) == list(jobs.types_of_parameters(path))
 

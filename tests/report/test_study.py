@@ -8,7 +8,7 @@ import pytest
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 from bench.report import build, study, study_runs
 from bench.scorers.base import digest
 from tests.helpers.cases import cases, edited
