@@ -10,8 +10,8 @@
     outcomes = bench.outcomes(run)      # one row per scored unit, with columns of 0 and 1
     bench.share(outcomes, "stereotyped", of="answered", by="category")
 
-Packages in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`,
-`run`, `analyses`, `show`. We import each when it is first used.
+Packages in the order of the data: `data`, `tasks`, `scorers`, `metrics`, `figures`, `runs`, `run`,
+`analyses`, `show`. We import each when it is first used.
 """
 
 # ruff: noqa: F401
@@ -22,17 +22,20 @@ from typing import TYPE_CHECKING, Any
 from bench.core import inputs
 
 if TYPE_CHECKING:  # the same names for type checkers
-    from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench import analyses, data, figures, metrics, run, runs, scorers, show, tasks
+    from bench.analyses.differences import differences, open_ranks
+    from bench.analyses.elsewhere import read_scores
     from bench.metrics.agreement import agreement
-    from bench.metrics.differences import differences, open_ranks
-    from bench.metrics.elsewhere import read_scores
     from bench.metrics.engine import Metric
     from bench.metrics.friedman import friedman
-    from bench.metrics.primary import explain, measure
+    from bench.metrics.primary import measure
     from bench.metrics.statistics import compare, correlate, share, trend
     from bench.run import Run, evaluate, score
-    from bench.run.models import models
-    from bench.run.outcomes import answers, items, outcomes
+    from bench.runs import records
+    from bench.runs.explain import explain
+    from bench.runs.items import items
+    from bench.runs.models import models
+    from bench.runs.outcomes import answers, outcomes
     from bench.scorers import load
     from bench.show import publish
 
@@ -45,27 +48,28 @@ _DEFINED_IN = {
     "Run": "run",
     "agreement": "metrics.agreement",
     "analyses": "",
-    "answers": "run.outcomes",
+    "answers": "runs.outcomes",
     "compare": "metrics.statistics",
     "correlate": "metrics.statistics",
     "data": "",
-    "differences": "metrics.differences",
+    "differences": "analyses.differences",
     "evaluate": "run",
-    "explain": "metrics.primary",
+    "explain": "runs.explain",
     "figures": "",
     "friedman": "metrics.friedman",
-    "items": "run.outcomes",
+    "items": "runs.items",
     "load": "scorers",
     "measure": "metrics.primary",
     "metrics": "",
-    "models": "run.models",
+    "models": "runs.models",
     "open": "run:Run",
-    "open_ranks": "metrics.differences",
-    "outcomes": "run.outcomes",
+    "open_ranks": "analyses.differences",
+    "outcomes": "runs.outcomes",
     "publish": "show",
-    "read_scores": "metrics.elsewhere",
-    "records": "",
+    "read_scores": "analyses.elsewhere",
+    "records": "runs",
     "run": "",
+    "runs": "",
     "score": "run",
     "scorers": "",
     "share": "metrics.statistics",

@@ -235,6 +235,10 @@ class Limits(Options):
     budget_requests: int | None = option(None, ge=1)
     """Send endpoints at most N requests in all, repeated ones included; default: no budget."""
 
+    leave_out: Names = option((), metavar="FIELDS")
+    """Fields of requests that an endpoint refuses, of max_tokens (sent as max_completion_tokens),
+    seed, temperature and top_p; default: none."""
+
     # The counters (`bench.scorers.budget.Budget`) of a study; default: counters of this run.
     budgets: tuple[Any, ...] = ()
 

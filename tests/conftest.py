@@ -107,7 +107,7 @@ def bench(own_folder, monkeypatch, capsys):
 @pytest.fixture
 def small_blocks(own_folder, monkeypatch):
     """Blocks of 16 requests in a working folder of the test's own."""
-    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
+    monkeypatch.setattr("bench.run.ask.BLOCK_REQUESTS", 16)
 
 
 @pytest.fixture(scope="session")
@@ -126,11 +126,14 @@ def refusal():
 @pytest.fixture
 def serve(monkeypatch):
     """`serve(behave)`: a server of OpenAI's protocol that runs until the test ends."""
+    from openai import _base_client
+
     from bench.scorers.endpoint import client
     from tests.helpers.answering import Server
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(_base_client, "INITIAL_RETRY_DELAY", 0.001)
+    monkeypatch.setattr(client, "BROKEN_WAIT", 0.001)
     servers = []
 
     def start(behave, able=None):
@@ -146,15 +149,14 @@ def serve(monkeypatch):
 @pytest.fixture
 def waits(monkeypatch):
     """How many seconds an endpoint's sender would have waited, each time; it goes on at once."""
-    from bench.scorers.endpoint import client
+    from openai import _base_client
 
     waited = []
 
-    async def at_once(waiting, seconds):
-        waiting.close()
+    async def at_once(seconds):
         waited.append(seconds)
 
-    monkeypatch.setattr(client.asyncio, "wait_for", at_once)
+    monkeypatch.setattr(_base_client.anyio, "sleep", at_once)
     return waited
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -23,8 +24,8 @@ MODULES = sorted((HOME / "bench").rglob("*.py"))
 NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")])
 ROOMS = re.findall(
     r"[\w/]+",
-    "core config benchmarks data tasks scorers records metrics figures base NAME train run export "
-    "analyses show report cli",
+    "core config benchmarks data tasks scorers metrics figures base NAME train runs run "
+    "export analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -67,6 +68,33 @@ def test_a_room_imports_only_rooms_to_its_left():
     assert not wrong
 
 
+# A user names a benchmark in the command, a study, a script, a run's folder or a frame of scores.
+LOOKUPS = ["data/__init__", "run/__init__", "run/batch", "run/costs", "runs/explain", "runs/open"]
+
+
+def test_a_benchmark_is_looked_up_only_where_a_user_names_it():
+    registry = re.compile(r"^\s*from bench(\.benchmarks import| import .*\bbenchmarks\b)", re.M)
+    asking = {
+        path.relative_to(HOME / "bench").with_suffix("").as_posix()
+        for path in MODULES
+        if registry.search(path.read_text("utf-8"))
+    }
+    of_users = ("analyses/", "cli/", "report/", "show/")
+    assert sorted(name for name in asking if not name.startswith(of_users)) == LOOKUPS
+
+
+def test_there_is_no_circle_of_imports():
+    parts = {path: path.relative_to(HOME).with_suffix("").parts for path in MODULES}
+    names = {path: ".".join(names).removesuffix(".__init__") for path, names in parts.items()}
+    graph = {}
+    for path, name in names.items():
+        imported = {*imports(path)} & {*names.values()}
+        # `from bench.data import readers` is an import of this module, not of names of its package.
+        packages = {other.rpartition(".")[0] for other in imported}
+        graph[name] = imported - packages - {name}
+    TopologicalSorter(graph).prepare()
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_can_be_read_and_run(path):
     book = json.loads(path.read_text("utf-8"))
@@ -101,7 +129,8 @@ GONE = re.findall(
     "equivalence influence card kernels lm_eval repeating process processes server_start "
     "hub_tables expand published marks human_marks language_pack_audit overview explore "
     "texts cbbq/figures mcbe/figures nli_coal/figures audit "
-    "corpora meta_evaluation tiny_nli nli_coal/build nli_coal/extract nli_coal/language_pack",
+    "corpora meta_evaluation tiny_nli nli_coal/build nli_coal/extract nli_coal/language_pack "
+    "core/places data/dataset metrics/frames",
 )
 
 

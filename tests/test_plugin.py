@@ -65,7 +65,7 @@ def rules():
     from everyday_later import unknown
     return [letters, unknown, Path(__file__).with_name("rules.json").read_text()]
 """
-HASH = "from bench import benchmarks; print(benchmarks.code('everyday').sha256)"
+HASH = "from bench import benchmarks; print(benchmarks.get('everyday').code.sha256)"
 
 
 def test_the_code_of_a_plug_in_is_known_wherever_it_lies(tmp_path):

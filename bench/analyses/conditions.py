@@ -11,15 +11,17 @@ from typing import Any
 import pandas as pd
 
 from bench.analyses import opened, parameters
+from bench.analyses.elsewhere import read_scores
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
-from bench.metrics.elsewhere import read_scores
-from bench.metrics.primary import explain
 from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
-from bench.run.outcomes import outcomes
-from bench.run.results import Run, data_conflict, labels, score
+from bench.runs.explain import explain
+from bench.runs.items import data_conflict
+from bench.runs.open import Run, labels
+from bench.runs.outcomes import outcomes
+from bench.runs.scores import score
 
 
 def prompt_set(run: Run) -> str:
@@ -91,7 +93,10 @@ def open_conditions(
         outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
     ]
     chosen = [run for own in sides.values() for run in own]
-    return _in_common(pd.concat(parts, ignore_index=True)), chosen
+    rows = pd.concat(parts, ignore_index=True)
+    # The same question of CBBQ, asked with an explanation, is a request of another name.
+    rows["request"] = rows.request.str.replace("explanation", "answer")
+    return _in_common(rows), chosen
 
 
 def _of_categories(name: str, scores: pd.DataFrame) -> pd.DataFrame:

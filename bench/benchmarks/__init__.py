@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bench.core.errors import BadInput, expected, explain_others
-from bench.core.inputs import PACKAGE_CODE, STARTED, Code, plugin_files
+from bench.core.inputs import STARTED, Code, plugin_files
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -49,28 +49,23 @@ def get(name: str) -> "Benchmark":
     Raises:
         BadInput: there is no such benchmark, or its package cannot be imported.
     """
-    return _load(resolve(name))[0]
-
-
-def code(name: str) -> Code:
-    """Return the code of the benchmark `name`, as this process has imported it."""
-    return _load(resolve(name))[1]
+    return _load(resolve(name))
 
 
 @cache
-def _load(name: str) -> "tuple[Benchmark, Code]":
+def _load(name: str) -> "Benchmark":
     if name in OWN:
         own: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
-        return own, PACKAGE_CODE
+        return own
     entry = _others()[name]
     place, remedy = f"benchmark {name} ({entry.value})", "; mend or uninstall its package"
     with explain_others(BadInput, f"{place} cannot be loaded: ", remedy):
         benchmark: Benchmark = entry.load()
-        files = Code(plugin_files(entry.module, entry.dist), since=STARTED)
+        benchmark.code = Code(plugin_files(entry.module, entry.dist), since=STARTED)
         own_name = benchmark.metadata.name
     if own_name != name:
         raise BadInput(f"{place}: calls itself {own_name!r}")
-    return benchmark, files
+    return benchmark
 
 
 @cache

@@ -1,19 +1,18 @@
 """A benchmark as one object: the class `Benchmark`, and the descriptions that it is made of.
 
 A benchmark is an object `BENCHMARK` of a subclass of `Benchmark`, in a package of its own.
-docs/new_benchmark.md has a short one from outside; `of_modules` makes the ones of this package.
+docs/new_benchmark.md has a short one from outside.
 """
 
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench.core.places import NOTEBOOKS
+from bench.core.inputs import PACKAGE_CODE, Code
+from bench.core.shipped import NOTEBOOKS
 from bench.tasks import READ
 from bench.tasks.request import AnswerMode, Request, Setting
 
@@ -150,6 +149,11 @@ def read_metadata(
     )
 
 
+def settings_of_data(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting]:
+    """Describe the settings of a loader, by the allowed values of each, the default first."""
+    return {name: Setting(values, of_data=True) for name, values in allowed.items()}
+
+
 @dataclass(frozen=True)
 class Task:
     """A task of a benchmark.
@@ -232,6 +236,7 @@ class Benchmark(ABC):
         tasks: its tasks by name, in the order in which they are asked.
         settings: the settings of its loader (`of_data`), then the settings of its requests.
         metrics: its metrics: primary metrics and cards.
+        code: its code, as this process has imported it.
 
     Examples:
         >>> from bench import benchmarks
@@ -242,6 +247,12 @@ class Benchmark(ABC):
     metadata: Metadata
     tasks: Mapping[str, Task]
     settings: Mapping[str, Setting] = {}
+    code: Code = PACKAGE_CODE
+
+    @property
+    def name(self) -> str:
+        """Its name in the command, and in tables."""
+        return self.metadata.name
 
     @property
     @abstractmethod
@@ -311,47 +322,3 @@ class Benchmark(ABC):
         from bench.metrics.verdicts import scoring
 
         return scoring(self, records, items, preset)
-
-
-def of_modules(metadata: Metadata, items: ModuleType, questions: ModuleType) -> Benchmark:
-    """Make a benchmark of a package of this form: `items`, `requests`, `checks` and `scores`.
-
-    The last two are imported when they are needed, because they need pandas.
-    """
-    package = items.__name__.rpartition(".")[0]
-    of_loader = {name: Setting(values, of_data=True) for name, values in items.SETTINGS.items()}
-
-    class OfModules(Benchmark):
-        tasks = questions.TASKS
-        settings = of_loader | getattr(questions, "SETTINGS", {})
-        files = staticmethod(items.files)
-        load = staticmethod(items.load)
-        requests = staticmethod(questions.requests)
-        parse = staticmethod(questions.parse)
-        values = staticmethod(questions.values)
-
-        def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-            from bench.data.checks import check_tables
-
-            checks = import_module(f"{package}.checks")
-            rows = checks.rows(folder, **settings)
-            return check_tables(self, folder, rows, checks.RULES, checks.RELEASED)
-
-        @property
-        def metrics(self) -> "Metrics":
-            metrics: Metrics = import_module(f"{package}.scores").METRICS
-            return metrics
-
-        def scoring(
-            self,
-            records: "pd.DataFrame",
-            items: "pd.DataFrame",
-            preset: str,
-            common: Sequence[str] = (),
-        ) -> "Scoring":
-            scores = import_module(f"{package}.scores")
-            scoring: Scoring = scores.scoring(records, items, preset, common)
-            return scoring
-
-    OfModules.metadata = metadata
-    return OfModules()

@@ -143,13 +143,14 @@ def report(
     format: Format = FORMAT,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.core import places
+    from bench.core import default_folders
     from bench.report import fingerprint
+    from bench.report.jobs import page_jobs
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder = places.report_folder(plan.name, out)
-    if not dry_run and fingerprint.is_unchanged(plan, folder):
+    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
+    if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")
         return
@@ -175,7 +176,7 @@ def notebooks(
     folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
-    from bench.core.places import NOTEBOOKS, copy_files
+    from bench.core.shipped import NOTEBOOKS, copy_files
     from bench.data.readers import as_path
 
     pages = [get(name).metadata.page for name in names()]
@@ -195,24 +196,25 @@ def data(
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as datasets
     from bench import tasks
-    from bench.data.dataset import own_prompts
+    from bench.data.manifest import own_prompts
     from bench.tasks import prompts
 
     if format == "csv" and not check:
         raise BadInput("--format csv: is for --check; give table or json")
     folder, of_data = options.get("data", ""), {}
+    chosen = [get(name) for name in ([benchmark] if benchmark else names())]
     if benchmark:
-        settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
-        of_data = tasks.of_data(benchmark, settings)
+        settings = tasks.settings(chosen[0], options.get("settings", {}), "robust")
+        of_data = tasks.of_data(chosen[0], settings)
     elif options or check:
         raise BadInput("--data, --set, --check: name the benchmark, for example `bench data mcbe`")
     if check:
-        findings = datasets.check(datasets.find(benchmark, folder), **of_data)
-        printing.check(benchmark, findings, format)
+        findings = datasets.check(datasets.find(chosen[0], folder), **of_data)
+        printing.check(chosen[0], findings, format)
         return
     sources: list[dict[str, Any]] = []
-    for name in [benchmark] if benchmark else names():
-        source = datasets.find(name, folder)
+    for own in chosen:
+        source = datasets.find(own, folder)
         items, effects = datasets.read(source, **of_data)
         categories = Counter(item.category for item in items)
         touched = [
@@ -228,10 +230,10 @@ def data(
         sources.append({**source.describe(), **counts})
         if format == "json":
             continue
-        title, unit = get(name).metadata.title, "category" if len(categories) == 1 else "categories"
-        print(f"{title}: {len(items):,} items in {len(categories)} {unit}")
-        own = own_prompts(source.folder)
-        wording = own and f"{prompts.load(name, None, source.folder).label}: {own}"
+        unit = "category" if len(categories) == 1 else "categories"
+        print(f"{own.metadata.title}: {len(items):,} items in {len(categories)} {unit}")
+        file = own_prompts(source.folder)
+        wording = file and f"{prompts.load(own, None, source.folder).label}: {file}"
         rows = [
             ("found", f"{source.found}: {source.folder}"),
             ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
@@ -260,4 +262,4 @@ def fetch(
     """Copy a released data set to the user's data folder."""
     from bench.data.fetch import fetch as download
 
-    print(download(benchmark, source or None).folder)
+    print(download(get(benchmark), source or None).folder)

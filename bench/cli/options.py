@@ -32,6 +32,7 @@ HEADINGS: Mapping[type[Options], str] = {
 # Options that decide the requests of a batch.
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
 OF_REQUESTS -= {"model", "judge", "name", "base", "label_names"}
+OF_REQUESTS |= {"leave_out"}
 # Models of the options of commands, and the names of these options.
 OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
     "run": (RunConfig, RunConfig.described()),

@@ -9,7 +9,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
 from bench.core.progress import say
@@ -22,10 +21,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from bench.benchmarks.base import Benchmark
     from bench.run import Estimate, Run
 
 
-def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
+def check(benchmark: "Benchmark", findings: "pd.DataFrame", format: str) -> None:
     """Print the findings of a check."""
     if format != "table":
         _print_as(findings, format)
@@ -35,7 +35,7 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
         value = f": {row['value']}" if row["value"] else ""
         show(f"{row['kind']:8} {place}: {row['what']}{value}")
     if refused := int((findings.kind == "refused").sum()):
-        settings = get(benchmark).metadata.release.tolerant
+        settings = benchmark.metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
         raise BadInput(f"{refused} findings are of rows that are refused{''.join(fixes)}")
 
@@ -44,10 +44,10 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
     from rich.padding import Padding
 
-    from bench.metrics.primary import warnings
     from bench.run import table
+    from bench.runs.notes import warnings
 
-    for text in warnings([run.metadata for run in runs]):
+    for text in warnings(runs):
         say(f"note: {text}")
     if format == "json":
         results = [run.as_dict(preset) for run in runs]
@@ -97,7 +97,9 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
     from bench.tasks.request import of_judge
 
     rows = run.replies.assign(readable=run.readable().to_numpy())
-    lines = summary(scores.assign(model=run.label), run.benchmark, n) if rows.readable.any() else []
+    lines = (
+        summary(scores.assign(model=run.label), run.definition, n) if rows.readable.any() else []
+    )
     rows = rows[~rows.request.map(of_judge)]
     failed, replies = rows[rows.error != ""], rows[rows.error == ""]
     if replies.empty and len(failed):
@@ -116,7 +118,7 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
     request_types, answer_modes, read = (run.metadata[name] for name in ("verbs", "reads", "read"))
     if "letters" in answer_modes and any(
         read.get(task) == "text"
-        and answer_mode(run.benchmark, task, "letters", request_types, answer_modes)
+        and answer_mode(run.definition.tasks[task], "letters", request_types, answer_modes)
         for task in replies.task.unique()
     ):
         line += " Try: --read letters takes the likeliest letter instead of a reply."
@@ -128,7 +130,7 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     from rich.table import Table
 
     # Of categories we print only the primary metrics; the other formats have all numbers.
-    primary_metrics = {primary.metric for primary in get(run.benchmark).metrics.primary_metrics}
+    primary_metrics = {primary.metric for primary in run.definition.metrics.primary_metrics}
     scores = scores[(scores.category == "all") | scores.metric.isin(primary_metrics)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
-WHOLE_NUMBER = re.compile("[0-9]{1,15}")
 # We round longer numbers.
 MAX_NUMBER_CHARS = 6
 # First characters of a formula.
@@ -92,8 +91,3 @@ def rounded(text: str) -> str:
     """Shorten a number of more than `MAX_NUMBER_CHARS` characters to three digits."""
     number = to_number(text)
     return text if math.isnan(number) or len(text) <= MAX_NUMBER_CHARS else f"{number:.3g}"
-
-
-def to_whole_number(text: str) -> int | None:
-    """Return a whole number of 1 to 15 ASCII digits; None for anything else."""
-    return int(text) if WHOLE_NUMBER.fullmatch(text) else None

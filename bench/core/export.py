@@ -12,13 +12,15 @@ import pandas as pd
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
 from bench.core.files import atomic_path, atomic_write
-from bench.core.numbers import half_up
+from bench.core.numbers import half_up, p_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
+# Columns of p values.
+P_VALUES = ("p", "p_adjusted", "p_readable", "p_conover", "p_wilcoxon")
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
 # A LaTeX table with more rows continues on the next page.
 MAX_ROWS_OF_A_PAGE = 40
@@ -68,6 +70,8 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     frame = _texts(frame, lambda text: plain(" ".join(text.splitlines())))
+    for name in [name for name in P_VALUES if name in frame]:
+        frame[name] = frame[name].map(lambda p: p if math.isnan(p) else p_value(p))
     with pd.option_context("styler.render.max_elements", MAX_CELLS):
         text: str = frame.to_latex(
             index=False,

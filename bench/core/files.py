@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import platform
 import re
 import secrets
 from collections.abc import Iterator
@@ -11,11 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import CONTINUES, RunFailed
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 # Errors of a disk or its permissions.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
@@ -57,44 +53,32 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield an empty draft that replaces `path` if this block succeeds.
 
     Several threads and processes may write one file, and the last one counts. We also remove the
-    drafts of killed processes in this folder, and explain errors of the disk.
+    drafts of ended processes in this folder, and explain errors of the disk.
     """
     with explain_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_unlocked(path.parent)
-        with _draft(path) as draft:
-            try:
-                yield draft
-                with draft.open("rb+") as stream:
-                    os.fsync(stream.fileno())  # else the file may be empty after a power cut
-                os.replace(draft, path)
-            finally:
-                draft.unlink(missing_ok=True)
+        _remove_drafts_of_ended_processes(path.parent)
+        writer = f"{os.getpid()}@{platform.node()}"
+        draft = path.with_name(f"{DRAFT}{writer}-{secrets.token_hex(4)}-{path.name}")
+        try:
+            draft.touch(exist_ok=False)
+            yield draft
+            with draft.open("rb+") as stream:
+                os.fsync(stream.fileno())  # else the file may be empty after a power cut
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """Make a draft of `path` for this block, and lock it if the system has locks."""
-    while True:
-        draft = path.with_name(f"{DRAFT}{secrets.token_hex(4)}-{path.name}")
-        with draft.open("xb") as stream:
-            if fcntl is None:
-                stream.close()  # Windows does not replace a file by an open one
-            else:
-                with suppress(OSError):
-                    fcntl.flock(stream, fcntl.LOCK_EX)
-            # Another writer may have removed it before we locked it.
-            if draft.exists():
-                yield draft
-                return
+def _remove_drafts_of_ended_processes(folder: Path) -> None:
+    """Remove the drafts of processes of this machine that have ended."""
+    for draft in folder.glob(f"{DRAFT}*"):
+        from psutil import pid_exists  # importing it takes long, and drafts are rare
 
-
-def _remove_unlocked(folder: Path) -> None:
-    """Remove the drafts in a folder that no process is writing."""
-    for draft in folder.glob(f"{DRAFT}*") if fcntl else ():
-        with suppress(OSError), draft.open("rb+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            draft.unlink()
+        writer = re.match(rf"{DRAFT}(\d+)@{re.escape(platform.node())}-", draft.name)
+        if writer and not pid_exists(int(writer[1])):
+            with suppress(OSError):
+                draft.unlink()
 
 
 def atomic_write(path: Path, text: str) -> None:

@@ -26,3 +26,13 @@ def decimals(value: float, digits: int = 0) -> str:
     if math.isnan(value):
         return "—"
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
+
+
+def p_value(p: float) -> str:
+    """Write a p value: three decimals, and "< 0.001" below.
+
+    Examples:
+        >>> p_value(0.0123), p_value(3e-9)
+        ('0.012', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else decimals(p, 3)

@@ -1,16 +1,14 @@
-"""Typed items of each benchmark.
+"""Find the data of a benchmark, load their items, check their rows, and draw samples of items.
 
-    source = find("cbbq", "samples")
-    load(source, ["gender"])
-
-`find` returns a folder of data, `load` its items, and `check` its odd rows.
+source = find("cbbq", "samples")
+load(source, ["gender"])
 """
 
 import gc
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,12 +18,13 @@ import platformdirs
 from bench.benchmarks import get, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.core.text import read_mapping
-from bench.data import dataset
-from bench.data.dataset import MANIFEST
+from bench.data.manifest import MANIFEST, read_manifest
 from bench.data.readers import as_path, open_file
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bench.benchmarks.base import Benchmark
 
 # Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
@@ -50,7 +49,7 @@ class Source:
         'en, zh'
     """
 
-    benchmark: str
+    benchmark: "Benchmark"
     folder: Path
     found: str
     name: str
@@ -68,11 +67,13 @@ class Source:
     @property
     def is_sample(self) -> bool:
         """Whether these are the samples that come with the package."""
-        return self.folder == get(self.benchmark).metadata.samples
+        return self.folder == self.benchmark.metadata.samples
 
     def describe(self) -> dict[str, Any]:
         """Return the description for `run.json`."""
-        return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
+        texts = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {"benchmark": self.benchmark.name, "folder": str(self.folder)}
+        return {**texts, **named, "sha256": self.sha256}
 
 
 class SettingEffect(NamedTuple):
@@ -97,11 +98,11 @@ def user_folder() -> Path:
     return platformdirs.user_data_path("bias-workbench", appauthor=False)
 
 
-def find(benchmark: str, folder: str | Path | None = None) -> Source:
+def find(benchmark: "str | Benchmark", folder: str | Path | None = None) -> Source:
     """Find the data of a benchmark.
 
     Args:
-        benchmark: its name.
+        benchmark: its name, or the benchmark itself.
         folder: the folder or file; `samples` for the package's own samples; `released` for
             `$BENCH_DATA/NAME`, then the user's data folder; default: these, then the samples.
 
@@ -112,24 +113,25 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
         >>> find("cbbq", "samples").version
         'samples-1'
     """
-    benchmark = resolve(benchmark)
+    benchmark = get(benchmark) if isinstance(benchmark, str) else benchmark
+    name = benchmark.name
     if folder and folder not in (OWN_SAMPLES, RELEASED):
         return _source(benchmark, as_path(folder), "--data")
     if folder != OWN_SAMPLES:
         if parent := os.environ.get(ENVIRONMENT):
             if not as_path(parent).is_dir():
                 raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
-            if (as_path(parent) / benchmark).is_dir():
-                return _source(benchmark, as_path(parent) / benchmark, f"${ENVIRONMENT}")
+            if (as_path(parent) / name).is_dir():
+                return _source(benchmark, as_path(parent) / name, f"${ENVIRONMENT}")
         # `bench fetch` of 0.2 could bring only prompts, without a manifest.
-        if (user_folder() / benchmark / MANIFEST).is_file():
-            return _source(benchmark, user_folder() / benchmark, "user data folder")
+        if (user_folder() / name / MANIFEST).is_file():
+            return _source(benchmark, user_folder() / name, "user data folder")
     if folder == RELEASED:
         raise BadInput(
-            f"data: {folder}: the released data of {benchmark} are not installed; run this first: "
-            f"bench fetch {benchmark}"
+            f"data: {folder}: the released data of {name} are not installed; run this first: "
+            f"bench fetch {name}"
         )
-    return _source(benchmark, get(benchmark).metadata.samples, FOUND_SAMPLES)
+    return _source(benchmark, benchmark.metadata.samples, FOUND_SAMPLES)
 
 
 def find_all(
@@ -144,8 +146,7 @@ def find_all(
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
     if isinstance(data, str) and not data.startswith("{"):
         data = dict.fromkeys(wanted, data)
-    given = read_mapping(data, name="data")
-    folders = {resolve(name): folder for name, folder in given.items()}
+    folders = {resolve(name): folder for name, folder in read_mapping(data, name="data").items()}
     if unknown := folders.keys() - set(wanted):
         raise BadInput(expected(min(unknown), wanted, "benchmark with a folder of data,"))
     return {name: find(name, folders.get(name)) for name in wanted}
@@ -166,12 +167,12 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
 
 def read(source: Source, categories: Sequence[str] | None = None, **settings: str) -> Loaded:
     """Load the items as `load` does, and count the rows that settings change or leave out."""
-    files = get(source.benchmark).files(source.folder)
-    released = get(source.benchmark).metadata.categories
-    known = list(dict.fromkeys([*released, *source.labels, *files]))
+    files = source.benchmark.files(source.folder)
+    released = source.benchmark.metadata.categories
+    allowed = list(dict.fromkeys([*released, *source.labels, *files]))
     for name in categories or ():
-        if name not in known:
-            raise BadInput(expected(name, known, f"category of {source.benchmark}"))
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, f"category of {source.benchmark.name}"))
         if name not in files:
             raise BadInput(
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(files)}"
@@ -185,18 +186,21 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
     )
 
 
-def _hash_content(benchmark: str, folder: Path) -> str:
+def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
     """Hash the files of a data set, and what its manifest says of reading them."""
-    digest, home = hashlib.sha256(), dataset.home(folder)
-    files = get(benchmark).files(folder)
+    digest = hashlib.sha256()
+    top = folder.parent if folder.is_file() else folder
+    files = benchmark.files(folder)
     for path in sorted({path for paths in files.values() for path in paths}):
         with open_file(path) as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
-        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + content)
+        digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
-    categories = sorted(dataset.read_manifest(folder).categories.items())
-    marks = [f"{name} without groups" for name, one in categories if not one.groups]
-    marks += [f"{name} target {one.target}" for name, one in categories if one.target]
+    categories = read_manifest(folder).categories
+    without_groups = [name for name in sorted(categories) if not categories[name].groups]
+    with_target = [name for name in sorted(categories) if categories[name].target]
+    marks = [f"{name} without groups" for name in without_groups]
+    marks += [f"{name} target {categories[name].target}" for name in with_target]
     digest.update("".join(f"\0{mark}" for mark in marks).encode())
     return digest.hexdigest()
 
@@ -204,7 +208,7 @@ def _hash_content(benchmark: str, folder: Path) -> str:
 # All models of a study, and their notebook, need the same items.
 @lru_cache(maxsize=1)
 def _read(
-    benchmark: str,
+    benchmark: "Benchmark",
     folder: Path,
     categories: tuple[str, ...],
     settings: tuple[tuple[str, str], ...],
@@ -215,7 +219,7 @@ def _read(
     was_on = gc.isenabled()
     gc.disable()
     try:
-        return get(benchmark).load(folder, categories, **dict(settings))
+        return benchmark.load(folder, categories, **dict(settings))
     finally:
         if was_on:
             gc.enable()
@@ -242,7 +246,7 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
         0  age.csv  is a label that no other row has  '学习能力'
         1  age.csv  is a label that no other row has  '健康医疗'
     """
-    return get(source.benchmark).check(source.folder, **settings)
+    return source.benchmark.check(source.folder, **settings)
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":
@@ -265,8 +269,8 @@ def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame"
 
     fields = items.set_index("item_id").loc[records.item_id]
     # This raises an error if two items have one id.
-    own = records.drop(columns="category").set_axis(fields.index)
-    return pd.concat([own, fields], axis=1).reset_index(drop=True)
+    indexed = records.drop(columns="category").set_axis(fields.index)
+    return pd.concat([indexed, fields], axis=1).reset_index(drop=True)
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
@@ -332,21 +336,19 @@ def balanced_sample(items: Sequence[Any], limit: int | None) -> list[Any]:
     return [items[index] for index in sorted(chosen)]
 
 
-def _source(benchmark: str, folder: Path, found: str) -> Source:
-    own, metadata = get(benchmark), get(benchmark).metadata
+def _source(benchmark: "Benchmark", folder: Path, found: str) -> Source:
+    name, metadata = benchmark.name, benchmark.metadata
     if not folder.exists():
         raise BadInput(
-            f"{folder}: no such folder or file ({found}); `bench new {benchmark} DIR` begins data "
-            f"of your own, `bench fetch {benchmark}` brings the released ones"
+            f"{folder}: no such folder or file ({found}); `bench new {name} DIR` begins data "
+            f"of your own, `bench fetch {name}` brings the released ones"
         )
-    if not own.files(folder):
+    if not benchmark.files(folder):
         raise BadInput(f"{folder} ({found}): {metadata.no_data}")
-    manifest = dataset.read_manifest(folder)
+    manifest = read_manifest(folder)
     texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
     if folder.is_dir():  # it can be the release, and a single file is the user's own
         texts |= {"name": f"{metadata.title} (local copy)", "licence": metadata.licence}
     texts |= manifest.texts
     languages = ", ".join(manifest.languages)
-    source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
-    dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})
-    return source
+    return Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)

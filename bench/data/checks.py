@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput, plain
 from bench.data import frame
-from bench.data.dataset import GLOSSES, read_manifest
+from bench.data.manifest import GLOSSES, read_manifest
 
 if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
@@ -175,16 +174,17 @@ def items_of(benchmark: "Benchmark", folder: Path, **settings: str) -> Tables:
         )
 
 
-def faults(benchmark: str) -> pd.DataFrame:
+def faults(benchmark: "Benchmark") -> pd.DataFrame:
     """Return the faults of a benchmark's released data: place, fault, and what they do to scores.
 
     `times` counts the findings in the rows, and `items` the questions or pairs of these rows.
 
     Examples:
-        >>> list(faults("mcbe"))
+        >>> from bench import benchmarks
+        >>> list(faults(benchmarks.get("mcbe")))
         ['file', 'rows', 'column', 'fault', 'times', 'items', 'effect', 'robust']
     """
-    return pd.read_csv(get(benchmark).metadata.folder / "faults.csv", keep_default_na=False)
+    return pd.read_csv(benchmark.metadata.folder / "faults.csv", keep_default_na=False)
 
 
 def file_name(path: Path, folder: Path) -> str:

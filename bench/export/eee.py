@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__
-from bench.benchmarks import get
 from bench.core.cells import to_number
 from bench.core.files import atomic_write
 from bench.data import by_id, readers
-from bench.data.dataset import MANIFEST, home
+from bench.data.manifest import MANIFEST, home
 from bench.data.readers import as_path
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
-from bench.run.results import Run
+from bench.runs.open import Run
 from bench.scorers import split_kind
 from bench.scorers.local.hub import COMMIT, ID
 from bench.tasks.request import of_judge
@@ -85,16 +84,16 @@ def write(run: Run, out: Path) -> list[Path]:
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the primary metrics in the form of the schema."""
-    metadata, units = run.metadata, get(run.benchmark).metadata.units
+    metadata, units = run.metadata, run.definition.metadata.units
     source, judges, asked = _source(run), _judges(run), run.metadata["asked"]
     generation = {"max_tokens": asked.get("max_new_tokens"), **asked.get("generation", {})}
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: generation[name] for name in names if generation.get(name) is not None}
-    definitions = {card.metric: card.definition for card in get(run.benchmark).metrics.cards}
+    definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
     scores = run.scores()
     defined = [
         (primary, row)
-        for primary in get(run.benchmark).metrics.primary_metrics
+        for primary in run.definition.metrics.primary_metrics
         for row in primary_rows(scores, primary).to_dict("records")
         if not math.isnan(row["score"])
     ]
@@ -141,7 +140,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
 
 def _samples(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the model's answers in the form of the schema."""
-    own = get(run.benchmark)
+    own = run.definition
     rows: Any = run.answers()
     items = by_id(run.items)
     is_judged = rows.request.map(of_judge).astype(bool)
@@ -229,7 +228,7 @@ def model_id(described: Mapping[str, Any]) -> str:
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge, by task that needs it."""
     judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
-    tasks, rows = get(run.benchmark).tasks, run.records
+    tasks, rows = run.definition.tasks, run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
@@ -243,7 +242,7 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 def _source(run: Run) -> dict[str, Any]:
     """Describe the data: a release at its commit, if they were fetched and have not changed."""
-    data, release = run.metadata["data"], get(run.benchmark).metadata.release
+    data, release = run.metadata["data"], run.definition.metadata.release
     details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
     source = {"dataset_name": data["name"], "source_type": "other"}
     path = home(as_path(data["folder"])) / MANIFEST

@@ -19,12 +19,11 @@ from bench.figures.style import (
     colours,
     label,
     markers,
-    names_or_numbers,
     set_title,
     style,
 )
 from bench.metrics import primary
-from bench.metrics.table import ALL, PrimaryMetric
+from bench.metrics.table import PrimaryMetric
 
 # The primary metric of each panel, by the panel's name.
 Panels = dict[str, PrimaryMetric]
@@ -184,12 +183,12 @@ def _references(rows: pd.DataFrame) -> set[str]:
 
 def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
     """Return the words for the values of a column."""
-    if variable == "category" and "benchmark" in rows:
-        benchmark = str(rows.benchmark.iloc[0])
-        return [ALL if value == ALL else label(benchmark, value) for value in values]
+    if variable == "category" and "category_name" in rows:
+        names = dict(zip(rows.category, rows.category_name, strict=True))
+        return [label(names[value]) for value in values]
     if variable == "metric":
         return [primary.measure_words(value) for value in values]
-    return names_or_numbers(values)
+    return list(map(str, values))
 
 
 def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:

@@ -2,40 +2,47 @@
 
 import json
 import os
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib as mpl
 import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.figure import Figure
-
-from bench.data import dataset
+from matplotlib.text import Text
 
 # The font of matplotlib, with the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"
 # Our font: the Chinese and Japanese of the samples, names and words (made by .ci/font.py).
 OWN_FONT = "Bias Workbench CJK"
 OWN_FONT_FILE = Path(__file__).parent / "font/BiasWorkbenchCJK-Regular.otf"
-# Families of the system with all of Chinese, in order of preference.
-SYSTEM_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "Source Han Sans CN",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Heiti SC",
-    "Microsoft YaHei",
-    "SimHei",
-    "Noto Serif CJK SC",
-    "Noto Sans CJK JP",
+# Packages with fonts, which the extra `fonts` installs.
+FONT_PACKAGES = ("noto_cjk_sans_otc", "pylopdf_fonts_th", "pylopdf_fonts_hi")
+# The families of each script, in order of preference; the last script is Chinese and Japanese.
+SCRIPT_FONTS = (
+    (LATIN_FONT,),  # Arabic and Hebrew too
+    ("Noto Sans Thai", "Leelawadee UI", "Thonburi", "Garuda"),
+    ("Noto Sans Devanagari", "Nirmala UI", "Kohinoor Devanagari", "Lohit Devanagari"),
+    (OWN_FONT,),
+    (
+        "Noto Sans CJK SC",
+        "Noto Sans SC",
+        "Source Han Sans SC",
+        "Source Han Sans CN",
+        "WenQuanYi Micro Hei",
+        "WenQuanYi Zen Hei",
+        "PingFang SC",
+        "Hiragino Sans GB",
+        "Heiti SC",
+        "Microsoft YaHei",
+        "SimHei",
+        "Noto Serif CJK SC",
+        "Noto Sans CJK JP",
+    ),
 )
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
@@ -53,12 +60,31 @@ def fonts() -> list[str]:
     """Return the font families of pictures: each has characters that the ones before lack."""
     # If matplotlib has made its list of fonts anew, ours is not in it.
     if all(font.name != OWN_FONT for font in reversed(font_manager.fontManager.ttflist)):
-        font_manager.fontManager.addfont(OWN_FONT_FILE)
-        (added,) = (font for font in font_manager.fontManager.ttflist if font.name == OWN_FONT)
-        # We add the same file as the bold font, or matplotlib would warn that there is none.
-        font_manager.fontManager.ttflist.append(replace(added, weight=700))
+        _add_fonts()
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    return [LATIN_FONT, OWN_FONT, *[name for name in SYSTEM_FONTS if name in installed][:1]]
+    families = []
+    for names in SCRIPT_FONTS:
+        families += [name for name in names if name in installed][:1]
+    return families
+
+
+def _add_fonts() -> None:
+    """Add our font, fonts of packages, and fonts that are newer than matplotlib's list."""
+    manager = font_manager.fontManager
+    known = {font.fname for font in manager.ttflist}
+    for file in set(font_manager.findSystemFonts()) - known:
+        with suppress(OSError, RuntimeError):  # matplotlib cannot read all kinds of fonts
+            manager.addfont(file)
+    paths = [OWN_FONT_FILE]
+    for package in FONT_PACKAGES:
+        spec = find_spec(package)
+        if spec and spec.origin:
+            paths += Path(spec.origin).parent.glob("NotoSans*.tt?")
+    for path in paths:
+        count = len(manager.ttflist)
+        manager.addfont(path)
+        # We add the same file as the bold font, or matplotlib would warn that there is none.
+        manager.ttflist += [replace(font, weight=700) for font in manager.ttflist[count:]]
 
 
 def style() -> None:
@@ -97,30 +123,41 @@ def set_title(fig: Figure, text: str) -> None:
     fig.set_label(f"{text}.")
 
 
-def label(benchmark: str, category: str) -> str:
-    """Name a category in English, with its name in the language of its data in brackets.
+def label(category_name: str) -> str:
+    """Leave out the name in brackets of a category if the fonts cannot show it.
 
     Examples:
-        >>> label("cbbq", "age")
+        >>> label("age (年龄)")
         'age (年龄)'
     """
-    native, english = dataset.category_name(benchmark, category)
-    return f"{english} ({native})" if native and can_show(native) else english
+    english, _, native = category_name.rpartition(" (")
+    return category_name if not english or can_show(native) else english
 
 
 def can_show(text: str) -> bool:
-    """Return whether the fonts have each character of `text`, and all are written left to right."""
+    """Return whether the fonts have each character of a text."""
     known = [characters(name) for name in fonts()]
-    return all(
-        any(char in font for font in known) and unicodedata.bidirectional(char) not in ("R", "AL")
-        for char in text
-    )
+    return all(char.isspace() or any(char in font for font in known) for char in text)
 
 
-def names_or_numbers(names: Iterable[object]) -> list[str]:
-    """Return names as texts; if the fonts cannot show them all, their numbers."""
-    texts = [str(name) for name in names]
-    return texts if all(map(can_show, texts)) else [str(k) for k in range(1, len(texts) + 1)]
+def number_unknown(fig: Figure) -> str:
+    """Write numbers in place of the texts that the fonts cannot show, and return their key.
+
+    Returns:
+        For example `1: ..., 2: ...`, for the caption; empty if the fonts can show all.
+    """
+    numbers: dict[str, int] = {}
+
+    def shown(text: str) -> str:
+        return text if can_show(text) else str(numbers.setdefault(text, len(numbers) + 1))
+
+    for axis in [axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)]:
+        texts = [label.get_text() for label in axis.get_ticklabels()]
+        if not all(map(can_show, texts)):
+            axis.set_ticks(axis.get_ticklocs(), list(map(shown, texts)))
+    for text in fig.findobj(Text):
+        text.set_text(shown(text.get_text()))
+    return ", ".join(f"{number}: {text}" for text, number in numbers.items())
 
 
 @cache

@@ -3,17 +3,17 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from bench.benchmarks import get, names
 from bench.core import numbers
 from bench.core.errors import BadInput
 from bench.core.text import column, sentences
-from bench.data.dataset import cldr_name
 from bench.metrics.table import ALL, LETTERS_ALONE, PrimaryMetric
+
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
 
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
@@ -43,56 +43,11 @@ DEMONSTRATION, SIMULATED = REFERENCES = "demonstration model", "simulated respon
 Row = Mapping[Any, Any]
 
 
-def explain(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add the meaning of each score: a title, the worse side, and a reason for doubt.
-
-    Args:
-        scores: of `bench.score`.
-
-    Returns:
-        The rows, in each benchmark the primary measures first, with five more columns: `title` (the
-        measure in words), `primary`, `worse` (`higher` or `lower`; empty for other measures),
-        `unit` (`%` for shares, else `points`), and `doubt` (the reason why the score is no evidence
-        of bias, for example "the same answer to everything"; else empty).
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
-        >>> scores = bench.explain(bench.score(run))
-        >>> scores.loc[scores.category == "all", ["title", "worse", "doubt"]].head(2)
-                                                title   worse                          doubt
-        154     Ambiguous: share of stereotyped answers  higher  the same answer to everything
-        155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
-    """
-    tables = []
-    for benchmark, own in scores.groupby("benchmark", sort=False):
-        lines = {(line.task, line.metric): line for line in primary_metrics(own, str(benchmark))}
-        places = list(zip(own.task, own.metric, strict=True))
-        are_shares = all(line.share for line in get(str(benchmark)).metrics.primary_metrics)
-        meanings = []
-        for place, row in zip(places, own.to_dict("records"), strict=True):
-            title = f"{task_words(place[0])}: {measure_words(place[1])}"
-            line = lines.get(place, PrimaryMetric(*place, title, "", are_shares, worse=""))
-            is_primary = place in lines
-            meaning = {
-                "title": short_title(line) if is_primary else title,
-                "primary": is_primary,
-                "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
-                "unit": "%" if line.share else "points",
-                "doubt": doubt(line, row),
-            }
-            meanings.append(meaning)
-        own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
-        order = [[*lines, place].index(place) for place in places]
-        tables.append(own.iloc[np.argsort(order, kind="stable")])
-    return pd.concat(tables)
-
-
 def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFrame:
     """Keep the scores of one measure, by default of the first primary one.
 
     Args:
-        scores: of `explain` or `bench.read_scores`.
+        scores: of `bench.explain` or `bench.read_scores`.
         task, metric: the measure; if only one is given, the first measure that has it.
 
     Raises:
@@ -116,7 +71,7 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
     return scores[(scores.task == first.task) & (scores.metric == first.metric)]
 
 
-def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
+def findings(scores: pd.DataFrame, benchmark: "Benchmark") -> pd.DataFrame:
     """Return the most biased model's row of each primary metric, with a `title` and a `sentence`.
 
     It is a real model if there are any. Scores that are no evidence of bias count only if all are
@@ -135,7 +90,7 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
-def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
+def summary(scores: pd.DataFrame, benchmark: "Benchmark", n: int) -> list[str]:
     """Return `n` sentences on one model: the first metric, other metrics of bias, then the rest.
 
     An undefined score has a sentence only if all are undefined, and a note stands once.
@@ -159,12 +114,12 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     return texts
 
 
-def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]:
+def primary_metrics(scores: pd.DataFrame, benchmark: "Benchmark") -> list[PrimaryMetric]:
     """Return the primary metrics that scores have, be they undefined.
 
     If models were asked different tasks, the metric over all tasks is over their common ones.
     """
-    lines = list(get(benchmark).metrics.primary_metrics)
+    lines = list(benchmark.metrics.primary_metrics)
     of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
     if len(set(of_tasks.groupby("model").task.agg(frozenset))) > 1:
         names = set(scores.metric)
@@ -177,12 +132,19 @@ def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]
     return [line for line in lines if len(primary_rows(scores, line))]
 
 
-def too_few_tasks(benchmark: str) -> str:
+def metric_of(benchmark: "Benchmark", row: Row) -> PrimaryMetric:
+    """Return the primary metric of a row of scores."""
+    for line in benchmark.metrics.primary_metrics:
+        if line.task == row["task"] and row["metric"] in (line.metric, line.common):
+            return line
+    raise KeyError(row["metric"])
+
+
+def too_few_tasks(benchmark: "Benchmark") -> str:
     """Say that no primary metric was asked."""
-    own = get(benchmark)
-    titles = [short_title(line) for line in own.metrics.primary_metrics]
+    titles = [short_title(line) for line in benchmark.metrics.primary_metrics]
     return (
-        f"{own.metadata.title}: the tasks that were asked are too few for its first scores "
+        f"{benchmark.metadata.title}: the tasks that were asked are too few for its first scores "
         f"({listing(titles)}); its page has the other scores."
     )
 
@@ -213,12 +175,10 @@ def measure_words(metric: str) -> str:
     return column(metric)
 
 
-def task_words(task: str) -> str:
+def task_words(benchmark: "Benchmark", task: str) -> str:
     """Return the name of a task in words; longer names than two letters are words already."""
-    if task == ALL:
-        return ALL
-    tasks = (get(benchmark).tasks.get(task) for benchmark in names())
-    return next((known.title for known in tasks if known and len(task) <= 2), column(task))
+    is_word = len(task) > 2 or task not in benchmark.tasks
+    return column(task) if is_word else benchmark.tasks[task].title
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
@@ -406,43 +366,3 @@ def _bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
     if primary.share:
         return numbers.decimals(100 * value, more)
     return numbers.decimals(value, (1 if primary.limits[1] > 1 else 2) + more)
-
-
-def prompt_language_warning(metadata: Row) -> str:
-    """Say that a run's prompts are in another language than its data; "" if this is not known."""
-    languages = metadata["wording"]["foreign"]
-    if not languages:
-        return ""
-    theirs, ours = (
-        listing([cldr_name(code, "en") or code for code in languages.get(name, ())])
-        for name in ("data", "wording")
-    )
-    return (
-        f"The data {metadata['data']['name']} are in {theirs}, but the wording "
-        f"{metadata['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
-        "--prompts FILE, asks in their own language."
-    )
-
-
-def warnings(metadata: Sequence[dict[Any, Any]]) -> list[str]:
-    """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
-    texts = []
-    kinds = {run["model"]["kind"].partition(" (")[0] for run in metadata}
-    if DEMONSTRATION in kinds:
-        texts = ["Demonstration models were trained here with a set bias; they show no real model."]
-    if SIMULATED in kinds:
-        texts.append("Simulated respondents are no models: they answer by a rule.")
-    names = [run["benchmark"] for run in metadata if "samples" in run["data"]["version"]]
-    if names:
-        titles = listing(list(dict.fromkeys(get(name).metadata.title for name in names)))
-        texts.append(
-            f"The data for {titles} are samples in the benchmark's format, not its items (“bench "
-            "fetch” brings those)."
-        )
-    return [*texts, *dict.fromkeys(filter(None, map(prompt_language_warning, metadata)))]
-
-
-def without_chat_template(metadata: Row) -> bool:
-    """Return whether a run asked a base model. This only continues texts."""
-    bare = metadata["model"].get("prompted_as", "").startswith("bare text")
-    return bare and "generate" in metadata["verbs"]

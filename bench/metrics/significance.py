@@ -101,6 +101,53 @@ def compare_resamples(
     return Comparison(value, low, high, p, detectable, units, note)
 
 
+def compare_groups(
+    values: Sequence[np.ndarray], samples: Sequence[Sample], length: float = math.inf
+) -> Comparison:
+    """Test the difference of two groups of units, by Welch's approximate degrees of freedom.
+
+    The variance of the difference is the sum of both groups' variances, less twice the covariance
+    of their resamples if units have rows in both groups. The resamples of a group whose units are
+    all alike have no spread: its error is then what units that were not seen leave open, as in the
+    interval of `bench.share` (Welch, The generalization of Student's problem, Biometrika 34, 1947).
+
+    Args:
+        values: the observed value of each group, then its resamples: [1 + draws].
+        samples: what each value rests on.
+        length: of the scale of the scores: no difference is larger.
+    """
+    first, second = values
+    value, units = float(first[0] - second[0]) + 0.0, sum(own.units for own in samples)
+    if np.isnan(value):
+        return Comparison(units=units, note="undefined for one of the two, or for both")
+    both = np.stack([first[1:], second[1:]])
+    both = both[:, ~np.isnan(both).any(0)]
+    if min(own.freedom for own in samples) < 1 or both.shape[1] < (len(first) - 1) / 2:
+        return Comparison(value, units=units, note="no interval: too few units in a stratum")
+    variances = []
+    for own, resamples in zip(samples, both, strict=True):
+        error = float(np.std(resamples)) * own.widening
+        if error <= NOISE * max(abs(first[0]), abs(second[0]), NOISE):
+            if math.isinf(length):
+                note = "no interval: all units are alike, and the scale has no ends; give limits="
+                return Comparison(value, units=units, note=note)
+            t = float(stdtrit(own.freedom, (1 + LEVEL) / 2))
+            error = length * unseen_share(own.effective) / t
+        variances.append(error**2)
+    freedom = sum(variances) ** 2 / sum(
+        variance**2 / own.freedom for variance, own in zip(variances, samples, strict=True)
+    )
+    error = math.sqrt(max(sum(variances) - 2 * float(np.cov(both)[0, 1]), NOISE**2))
+    arm, detectable = _reach(error, freedom)
+    note = ""
+    if detectable > length:
+        detectable = math.nan
+        note = f"{units} units are too few: not even the largest difference is detectable"
+    p = 2 * float(stdtr(freedom, -abs(value) / error))
+    low, high = max(value - arm, -length), min(value + arm, length)
+    return Comparison(value, low, high, p, detectable, units, note)
+
+
 def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
     """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
 

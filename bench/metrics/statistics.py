@@ -12,6 +12,7 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -32,9 +33,16 @@ from bench.metrics.bootstrap import (
     sample_of_parts,
 )
 from bench.metrics.engine import averages, mean_weights
-from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_resamples, holm, slope_test, tied
+from bench.metrics.significance import (
+    Comparison,
+    compare_groups,
+    compare_resamples,
+    holm,
+    slope_test,
+    tied,
+)
 from bench.metrics.table import ALL, join_notes
+from bench.metrics.user_tables import Frame, Table, as_list
 
 # The columns that name a question, or a score.
 KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")
@@ -161,14 +169,19 @@ def compare(
     mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
     crossed: str = "crossed",
+    paired: bool = True,
 ) -> pd.DataFrame:
-    """Compare a share between each two models, on the items that both have.
+    """Compare a share between each two models, on the items that both have, or two groups of items.
 
-    The test is paired: both models' rows of a cluster are resampled together.
+    The test of models is paired: both models' rows of a cluster are resampled together. Groups of
+    items, such as languages, categories, or women and men, have other items; they are compared
+    with `paired=False`. Clusters with items of both groups are then resampled together, too.
 
     Args:
-        between: the column that names the two sides: `model`, or `prompts` for example.
+        between: the column that names the two sides: `model` or `prompts`, for example; with
+            `paired=False`, `category`.
         by: the columns that name a group; pairs are of rows of one group.
+        paired: whether both sides have the same items.
         frame, column, of, cluster, stratum, mean_over, limits, crossed: as in `share`.
 
     Returns:
@@ -194,24 +207,23 @@ def compare(
     table, groups = Table(frame), as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     table.check_filled(between)
-    names = [name for name in KEYS if name in table.rows and name != between]
-    if not names:
-        raise BadInput(
-            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
-            "give the items a column `item_id`"
-        )
-    keys = list(dict.fromkeys([*groups, *names]))
-    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
+    if paired:
+        units["item"] = _item_numbers(table, between, groups)
     if table.rows[between].nunique() < 2:
         raise BadInput(
             f"{table.name}, column `{between}`: holds {table.rows[between].iloc[0]!r} alone; "
             "two are needed to compare them"
         )
-    units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     units["side"] = table.rows[between]
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights, rows = Weights(), []
     for values, index in table.groups(groups):
+        if not paired:
+            own = units.loc[index]
+            for first, second in combinations(own.side.unique(), 2):
+                tested, n = _compare_groups(own, first, second, length, column)
+                rows.append((*values, first, second, *tested[:5], n, *tested[5:]))
+            continue
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
         labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
         numbers = [own[NUMBERS].astype(float) for own in sides]
@@ -221,6 +233,49 @@ def compare(
                 rows.append((*values, labels[k - 1], second, *tested[:5], n, *tested[5:]))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
+
+
+def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Series[int]":
+    """Number the items, by which rows of two sides are paired."""
+    names = [name for name in KEYS if name in table.rows and name != between]
+    if not names:
+        raise BadInput(
+            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
+            "give the items a column `item_id`, or paired=False"
+        )
+    keys = list(dict.fromkeys([*groups, *names]))
+    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
+    return table.rows.groupby(keys, sort=False, dropna=False).ngroup()
+
+
+def _compare_groups(
+    units: pd.DataFrame, first: object, second: object, length: float, column: str
+) -> tuple[Comparison, int]:
+    """Compare two sides with items of their own; return the test and the number of items."""
+    both = units[units.side.isin([first, second])]
+    columns = []
+    for side in (first, second):
+        for name in ("top", "bottom"):
+            columns.append(f"{name} {side}")
+            both = both.assign(**{columns[-1]: both[name].where(both.side == side, 0.0)})
+    totals = _resampled(both, columns, Weights())
+    values, samples = [], []
+    for at in (0, 2):
+        ratio, kept, _ = _mean_ratio(totals, [at + 1])
+        sides = totals._replace(
+            observed=totals.observed[..., at : at + 2],
+            resamples=totals.resamples[..., at : at + 2],
+            second=None if totals.second is None else totals.second[..., at : at + 2],
+            pairs=None if totals.pairs is None else totals.pairs[..., at : at + 2],
+        )
+        values.append(replicate(sides, ratio))
+        is_kept = np.isin(range(len(totals.strata)), kept)
+        samples.append(sample_of_parts(totals, is_kept, columns[at + 1]))
+    tested = compare_groups(values, samples, length)
+    of_both = sample_of_parts(totals, np.full(len(totals.strata), True), columns[1], columns[3])
+    tested = tested._replace(units=of_both.units)
+    note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
+    return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
 
 
 def _compare_with(

@@ -6,19 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pandas as pd
 
-from bench.benchmarks import get
+from bench.benchmarks.base import Benchmark
 from bench.core.cells import rounded
 from bench.core.numbers import decimals
 from bench.core.text import column, distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, by_id, spread_evenly
-from bench.data.dataset import GLOSSES, home
+from bench.data.manifest import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.run.results import Run, all_items, data_conflict, labels
+from bench.runs.items import all_items, data_conflict
+from bench.runs.open import Run, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
@@ -108,7 +108,8 @@ def read(runs: Sequence[Run]) -> Items:
         by_item[str(row.item_id)].append(row)
     every_item = all_items(list(by_name.values()))
     known = by_id(every_item[every_item.item_id.isin(chosen)])
-    benchmark, glosses = runs[0].benchmark, _glosses(runs[0])
+    benchmark, glosses = runs[0].definition, _glosses(runs[0])
+    category_names = runs[0].category_names
     items = [_item(benchmark, known[name], own, [*by_name]) for name, own in by_item.items()]
     lines = distinct_lines([item["prompt"] for item in items])
     printed = set(spread_evenly(range(len(items)), PRINTED_ITEMS))
@@ -124,7 +125,7 @@ def read(runs: Sequence[Run]) -> Items:
             " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
             for run in by_name.values()
         ],
-        categories=[(code, label(benchmark, code)) for code in codes],
+        categories=[(code, label(category_names.get(code, code))) for code in codes],
         verdicts=sorted(set(rows.verdict) - {""}),
         items=items,
         total=len(every),
@@ -132,30 +133,12 @@ def read(runs: Sequence[Run]) -> Items:
     )
 
 
-def differing(page: Items, first: str, second: str) -> str:
-    """Return the URL query of filters for questions that only `first` answers stereotyped.
-
-    This is "" if there is no such question.
-    """
-    columns = [page.models.index(name) for name in (first, second)]
-    pairs = {
-        tuple(reply.verdict if (reply := question.replies[k]) else "" for k in columns)
-        for item in page.items
-        for question in item["questions"]
-    }
-    for verdict in VERDICTS[1:-1]:
-        if (STEREOTYPED, verdict) in pairs:
-            chosen = {"model": first, "verdict": STEREOTYPED, "model2": second}
-            return urlencode(chosen | {"verdict2": verdict, "disputed": "on"})
-    return ""
-
-
 def _glosses(run: Run) -> dict[str, str]:
     """Read the English translations of the items, if their data have any."""
     data = run.metadata["data"]
     # On another machine, the samples can be in another folder.
     is_sample = data["found"] == FOUND_SAMPLES
-    samples = get(run.benchmark).metadata.samples
+    samples = run.definition.metadata.samples
     path = (samples if is_sample else home(Path(data["folder"]))) / GLOSSES
     if data["language"] == "en" or not path.is_file():
         return {}
@@ -168,13 +151,12 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
     return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
 
-def _item(benchmark: str, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
+def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
     """Return the values that the page shows of an item.
 
     Among them are `mark` (its anchor), `verdicts` (`model|verdict` of each answer, for filters),
     `fault` (of the data) and `answers` (one per model, for the line).
     """
-    own = get(benchmark)
     by_request: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         by_request.setdefault((row.task, row.request), {})[row.model] = row

@@ -13,14 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from bench import __version__
-from bench.benchmarks import get
 from bench.core.errors import BadInput, NoRuns
 from bench.core.files import atomic_write
 from bench.core.text import column
 from bench.report import items
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.study import ANSWERS, Study
-from bench.run.results import Run
+from bench.runs.open import Run
 from bench.show import answer_output
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> l
 
 def write_answers(runs: Sequence[Run], file: Path) -> Path:
     """Write a page of the questions and answers of runs on one benchmark, without a study."""
-    titles = list(dict.fromkeys(get(run.benchmark).metadata.title for run in runs))
+    titles = list(dict.fromkeys(run.definition.metadata.title for run in runs))
     if len(titles) > 1:
         names = ", ".join(titles)
         raise BadInput(f"bench answers: the runs are on {names}; give those on one of them")

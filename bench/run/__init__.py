@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench import records
-from bench.benchmarks import resolve
+from bench.benchmarks import get, resolve
 from bench.config import RunConfig
-from bench.core import places
+from bench.core import default_folders
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.core.text import read_list, read_mapping
-from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
+from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
+from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate, summed
-from bench.run.execute import execute_requests
-from bench.run.notes import probe_failed
-from bench.run.plan import Plan
-from bench.run.respondents import Respondents, options_of
-from bench.run.results import Run, all_items, labels, most_biased_first, score, table
+from bench.run.plan import Plan, Respondents
+from bench.runs import records
+from bench.runs.items import all_items
+from bench.runs.open import Run, labels
+from bench.runs.scores import most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -93,51 +93,40 @@ def evaluate(
         [0.71]
     """
     if isinstance(model, Model):
-        loaded, options = Loaded(model), options_of(model, options)
+        loaded, options = Loaded(model), _options_of(model, options)
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(config, run_json.in_folder(config.out))
+    plan = Plan(get(benchmark), config, run_json.in_folder(config.out))
     # A page does not depend on where it was made.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
-        return Run(plan.folder, metadata)
-    scorers = Respondents(plan.config, loaded)
+        return Run(plan.folder, metadata, plan.benchmark)
+    models = Respondents(plan.config, loaded)
     with records.run_lock(plan.folder):
-        # Begin a new run or continue an old one, perhaps with a new judge.
-        metadata = run_json.existing_run(plan)
-        is_new, new_roles = not metadata, [role for role in scorers.roles if not metadata.get(role)]
-        if new_roles:
-            metadata |= plan.entries
-        for role in new_roles:
-            metadata |= run_json.entries(role, scorers[role])
-        requests = plan.requests(metadata, partial)
-        notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
-        if new_roles:
-            metadata["requests"] = requests.total
-        if is_new:
-            metadata |= run_json.conditions(plan, requests, scorers["model"])
-            notes += [probe_failed(metadata), prompt_language_warning(metadata)]
-        metadata |= run_json.display(plan)
-        if records.store_items(plan.folder, metadata, plan.items) and not is_new:
-            notes.append(
-                f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written "
-                "anew from the data"
-            )
+        metadata, requests = run_json.begin(plan, models, partial)
         if shows_folder:
-            notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
-        for note in filter(None, notes):
-            say(f"{plan.title}: {note}")
+            say(f"{plan.title}: {requests.total:,} requests; records go to {plan.folder}")
         try:
-            execute_requests(plan, metadata, requests, scorers)
+            ask_requests(plan, metadata, requests, models)
         except BudgetSpent as spent:
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_late_conditions(plan, metadata, scorers)
-    return Run(plan.folder, metadata)
+            run_json.add_late_conditions(plan, metadata, models)
+    return Run(plan.folder, metadata, plan.benchmark)
+
+
+def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run by a loaded model; `options` go before those of `bench.load`."""
+    name, given = model.loaded_as
+    if not name:
+        raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
+    own = {"model": name, **given, **given["generation"].changed()}
+    del own["generation"]
+    return own | {name: value for name, value in options.items() if value is not None}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -164,7 +153,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     given = run_json.options(run.metadata)
     given |= {name: value for name, value in options.items() if value is not None}
     name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
-    folder = Path(out) if out else places.reports() / "runs" / path_slug(run.model) / name
+    folder = Path(out) if out else default_folders.runs() / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     again = evaluate(**{**given, "out": folder})
@@ -254,7 +243,7 @@ def known_bias(
     known = {label: respondents[run.model] for run, label in zip(runs, labels(runs), strict=True)}
     scores = scores[scores.category == ALL]
     own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
-    if own.empty and (lines := primary_metrics(scores, benchmark)):
+    if own.empty and (lines := primary_metrics(scores, runs[0].definition)):
         metric, own = lines[0].metric, primary_rows(scores, lines[0])
     own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
     own = own.assign(bias=own.model.map(known)).rename(columns={"score": metric})

@@ -1,20 +1,21 @@
 """Write the requests of a run as files of a batch service, stage by stage."""
 
 import json
+from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
+from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
 from bench.run.costs import abilities
-from bench.run.execute import NOT_ASKED, Replies, before_of, key_of, role_of
 from bench.run.plan import Plan
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
-from bench.tasks.request import Request
 
 # A placeholder for the model and the judge: this plan does not depend on them.
 PLACEHOLDER = "simulated:"
@@ -37,10 +38,15 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model, "judge": config.as_judge}
-    batches = {role: Batch(source, name, config.generation) for role, name in names.items() if name}
+    batches = {
+        role: Batch(source, name, config.generation, config.limits.leave_out)
+        for role, name in names.items()
+        if name
+    }
     placeholders = dict.fromkeys(batches, PLACEHOLDER)
-    plan = Plan(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
-    plan.options |= names
+    updates = {**placeholders, "as_model": None, "as_judge": None}
+    plan = Plan(get(config.benchmark), config.model_copy(update=updates))
+    plan.asked |= names
     option, ours = "--judge MODEL", "--as-judge NAME"
     try:
         requests = plan.requests(abilities(**batches), False)
@@ -48,9 +54,10 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         raise type(error)(str(error).replace(option, ours)) from None
     for task, reason in requests.skipped.items():
         say(f"task {task} is left out: {reason.replace(option, ours)}")
-    batches["model"].check_known(list(chain(*requests.stages)))
+    batches["model"].check_ids(list(chain(*requests.stages)))
+    paths = {"model": out, "judge": out.with_stem(f"{out.stem}-judge")}
+    lines = defaultdict[Path, list[str]](list)
     replies: Replies = {}
-    left: dict[str, list[Request]] = {role: [] for role in batches}
     waiting = 0
     for planned in chain(*requests.stages):
         before, role = before_of(planned), role_of(planned)
@@ -62,12 +69,8 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if isinstance(answer, Answer):
             replies[key_of(planned)] = None if answer.error else answer.response
         elif request:
-            left[role].append(request)
-    written = {}
-    for role, asked in left.items():
-        if asked:
-            path = out if role == "model" else out.with_stem(f"{out.stem}-judge")
-            lines = (json.dumps(batches[role].line(r), ensure_ascii=False) for r in asked)
-            atomic_write(path, "".join(f"{line}\n" for line in lines))
-            written[path] = len(asked)
-    return written, waiting
+            line = json.dumps(batches[role].line(request), ensure_ascii=False)
+            lines[paths[role]].append(f"{line}\n")
+    for path, texts in lines.items():
+        atomic_write(path, "".join(texts))
+    return {path: len(texts) for path, texts in lines.items()}, waiting

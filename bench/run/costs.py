@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench import records, scorers
+from bench import scorers
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
-from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
-from bench.run.plan import Plan
-from bench.run.respondents import Respondents
+from bench.run.ask import Replies, before_of, key_of, replies_of, role_of
+from bench.run.plan import Plan, Respondents
+from bench.runs import records
 from bench.scorers.base import Backend, Model
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -130,7 +131,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs and hours."""
-    plan = Plan(config, run_json.in_folder(config.out))
+    plan = Plan(get(config.benchmark), config, run_json.in_folder(config.out))
     config, metadata = plan.config, run_json.existing_run(plan)
     respondents = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in respondents.roles.items()}
@@ -160,7 +161,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(
-        plan.benchmark,
+        plan.benchmark.name,
         config.name or short_name(config.as_model or config.model),
         short_name(config.as_judge or config.judge or ""),
         parts.round().astype(dict.fromkeys(COUNTS, int)),

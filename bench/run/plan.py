@@ -1,7 +1,4 @@
-"""Plan a run: its items, its prompt set, the requests made of both, and its folder.
-
-`Plan.options` identify a run: two runs with equal `Plan.options` are the same run.
-"""
+"""Plan a run: its items, its prompt set, the requests made of both, its models and its folder."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +10,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import data, scorers, tasks
-from bench.benchmarks import get, resolve
-from bench.config import RunConfig
-from bench.core import places
+from bench.benchmarks.base import Benchmark
+from bench.config import Generation, RunConfig
+from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
+from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
+from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
 from bench.tasks import prompts
@@ -25,8 +24,9 @@ from bench.tasks.nli_labels import label_order
 from bench.tasks.request import AnswerMode, Request
 
 NO_JUDGE = "it needs a judge; give --judge MODEL"
-# Options that identify a run as they are.
-IDENTIFYING = ("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype")
+# Options that decide the requests and the answers.
+ASKED = {"model", "judge", "as_model", "as_judge", "base", "dtype", "settings", "tasks"}
+ASKED |= {"categories", "limit", "repeats", "seed", "read", "max_new_tokens"}
 
 
 class Requests(NamedTuple):
@@ -55,81 +55,91 @@ class Plan:
 
     Attributes:
         config: its options, with every setting of the benchmark.
-        options: the options that identify this run, as `run.json` keeps them under `asked`.
-        tasks: the tasks that are asked if the model can do them.
-        entries: the same options with the benchmark, for `run.json`.
+        asked: what decides the requests and the answers, as `run.json` keeps it.
+        identity: a hash of this. Two runs with one identity are the same run.
         title: the benchmark and the model, for messages.
     """
 
-    def __init__(self, config: RunConfig, before: Mapping[str, Any] | None = None) -> None:
-        """Plan a run; `before` is the `run.json` of the run that it continues or repeats."""
-        self.benchmark = benchmark = resolve(config.benchmark)
-        own = get(benchmark)
-        # We keep the settings of a run that continues; another preset changes only its scores.
-        recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
+    def __init__(
+        self, benchmark: Benchmark, config: RunConfig, before: Mapping[str, Any] | None = None
+    ) -> None:
+        """Plan a run.
+
+        Args:
+            before: the `run.json` of the run that this one continues. It keeps the settings and the
+                limit of tokens of that run; another preset changes only its scores.
+        """
+        _check(config)
+        recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
         given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
-        is_judged = any(own.tasks[task].judged(settings) for task in names)
-        model = config.model
-        _check(config)
+        is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
+        self.benchmark = benchmark
         self.source = data.find(benchmark, config.data)
         self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
-        # Under `official`, replies have the token limit of the released script.
-        released = own.metadata.release.reply_limit(self.prompt_set.label)
-        is_official = config.preset == "official"
-        if recorded:
-            is_official = recorded.get("max_new_tokens") == released
-        self.config = config = config.model_copy(
-            update={
-                "benchmark": benchmark,
-                "judge": config.judge if is_judged else None,
-                "settings": settings,
-                "max_new_tokens": config.max_new_tokens or (released if is_official else None),
-            }
-        )
-        judge, base = config.judge, config.base
-        # Newer options are in the identity if they are no defaults.
-        newer = {
-            "as_model": config.as_model,
-            "as_judge": config.as_judge if judge else None,
-            "label_names": list(label_order(config.labels_of(model))),
+        limit = config.max_new_tokens
+        if limit is None and recorded:
+            limit = recorded.get("max_new_tokens")
+        elif limit is None and config.preset == "official":
+            # Replies have the limit of the released script.
+            limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
+        updates = {
+            "benchmark": benchmark.name,
+            "judge": config.judge if is_judged else None,
+            "as_judge": config.as_judge if is_judged else None,
+            "settings": settings,
+            "max_new_tokens": limit,
+        }
+        self.config = config.model_copy(update=updates)
+        self.asked = self._asked(names)
+        self.identity = digest([benchmark.name, self.asked])
+        name = config.as_model or config.model
+        self.title = f"{benchmark.name}, {name}"
+        runs = default_folders.runs() / path_slug(name)
+        self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
+
+    def _asked(self, task_names: Sequence[str]) -> dict[str, Any]:
+        """Return what decides the requests and the answers."""
+        config = self.config
+        models = {"model": config.model, "judge": config.judge, "base": config.base}
+        return {
+            **config.model_dump(include=ASKED, mode="json"),
+            "tasks": list(task_names),
+            "label_names": list(label_order(config.labels_of(config.model))),
             "generation": config.generation.changed(),
-            "base": base,
+            "prompts": self.prompt_set.label,
             # Earlier versions took every k-th item.
             "sample": "balanced" if config.limit else None,
-        }
-        self.options: dict[str, Any] = {
-            **{name: getattr(config, name) for name in IDENTIFYING},
-            "max_new_tokens": config.max_new_tokens,
-            "categories": list(config.categories) if config.categories else None,
-            "tasks": names,
-            "prompts": self.prompt_set.label,
-            "wording_hash": digest(self.prompt_set.tables),
             "data_sha256": self.source.sha256,
-            "model_content": scorers.content(model),
-            "judge_content": scorers.content(judge) if judge else None,
-            **{name: value for name, value in newer.items() if value},
-            **({"base_content": scorers.content(base)} if base else {}),
+            "wording_hash": digest(self.prompt_set.tables),
+            **{
+                f"{role}_content": model and scorers.content(model)
+                for role, model in models.items()
+            },
         }
-        # If a run has all tasks, its data have them too; then we need not read the items.
-        same = ("tasks", "data_sha256", "categories", "settings")
-        if not config.tasks and any(self.options[key] != recorded.get(key) for key in same):
-            items = self.loaded.items
-            names = [task for task in names if any(map(own.tasks[task].applies, items))]
-        self.tasks = self.options["tasks"] = names
-        self.identity = digest([benchmark, self.options])[:8]
-        self.entries = {"benchmark": benchmark, "asked": self.options, "identity": self.identity}
-        name = config.as_model or model
-        self.title = f"{benchmark}, {name}"
-        runs = places.reports() / "runs" / path_slug(name)
-        self.folder = Path(config.out) if config.out else runs / f"{benchmark}-{self.identity}"
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """The entries of `run.json` that say which run this is."""
+        return {"benchmark": self.benchmark.name, "asked": self.asked, "identity": self.identity}
 
     @cached_property
     def loaded(self) -> data.Loaded:
         """All items of the categories, and the effects of settings on them."""
-        of_data = tasks.of_data(self.benchmark, self.options["settings"])
+        of_data = tasks.of_data(self.benchmark, self.asked["settings"])
         return data.read(self.source, self.config.categories, **of_data)
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The tasks that the user named, or else those that the data have items of."""
+        names: list[str] = self.asked["tasks"]
+        if self.config.tasks:
+            return names
+        has_items = {
+            name: any(map(self.benchmark.tasks[name].applies, self.loaded.items)) for name in names
+        }
+        return [name for name in names if has_items[name]]
 
     @cached_property
     def choice(self) -> Choice:
@@ -137,7 +147,7 @@ class Plan:
         parts = defaultdict[tuple[str, str], list[Any]](list)
         excluded, modified = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
         for name in self.tasks:
-            task = get(self.benchmark).tasks[name]
+            task = self.benchmark.tasks[name]
             for item in filter(task.applies, self.loaded.items):
                 if reason := task.excluded(item):
                     excluded[item.category, name, reason] += 1
@@ -174,13 +184,13 @@ class Plan:
                 first), `judge_verbs`, and reasons for unsupported types in `model` (`lacks`).
             partial: skip also the tasks that this model does not support.
         """
-        options = self.options
+        asked = self.asked
         answer_modes: dict[str, AnswerMode] = {}
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            read, verbs = options["read"], can["verbs"]
-            mode = tasks.answer_mode(self.benchmark, task, read, verbs, can["reads"])
+            read, verbs = asked["read"], can["verbs"]
+            mode = tasks.answer_mode(self.benchmark.tasks[task], read, verbs, can["reads"])
             unsupported = self._unsupported(task, mode, can)
             if reason := unsupported or self._ungraded(task, can["judge_verbs"]):
                 skipped[task] = reason
@@ -190,19 +200,19 @@ class Plan:
         if refused or not answer_modes:
             refused = refused or list(skipped)
             problem = (
-                f"task {', '.join(refused)} of {self.benchmark} ({skipped[refused[0]]}); tasks "
-                f"that remain: {', '.join(answer_modes) or 'none'}"
+                f"task {', '.join(refused)} of {self.benchmark.name} ({skipped[refused[0]]}); "
+                f"tasks that remain: {', '.join(answer_modes) or 'none'}"
             )
             if all(skipped[task].startswith(NO_JUDGE) for task in refused):
                 raise BadInput(f"cannot ask {problem}")
-            raise NotApplicable(f"model {options['model']}: cannot do {problem}")
-        limit, seed = options["max_new_tokens"], options["seed"]
+            raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
+        limit, seed = asked["max_new_tokens"], asked["seed"]
         requests = [
             replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
-            for k in range(options["repeats"])
+            for k in range(asked["repeats"])
             for task, mode in answer_modes.items()
             for r in self._of_task(task, mode, seed + k)
-            if options["judge"] or not r.of_judge
+            if asked["judge"] or not r.of_judge
         ]
         if not requests:
             raise BadInput(
@@ -215,36 +225,84 @@ class Plan:
         self, task: str, mode: AnswerMode, seed: int, n: int | None = None
     ) -> Iterator[Request]:
         """Make the requests about the first `n` items of a task, by default about all."""
-        items, settings = self.choice.items[task][:n], self.options["settings"]
-        return get(self.benchmark).requests(items, self.prompt_set, task, mode, settings, seed)
+        items, settings = self.choice.items[task][:n], self.asked["settings"]
+        return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
 
     def _unsupported(self, task: str, mode: AnswerMode | None, can: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
-        read, known = self.options["read"], can.get("model", {}).get("lacks", {})
+        read, known = self.asked["read"], can.get("model", {}).get("lacks", {})
         if mode:
             first = self._of_task(task, mode, 0, n=1)
             needed = {request.request_type for request in first if not request.of_judge}
             if needed <= {*can["verbs"]}:
                 return ""
         given = f"read as {read}, " if read else ""
-        request_types = get(self.benchmark).tasks[task].request_types_for(read)
+        request_types = self.benchmark.tasks[task].request_types_for(read)
         reasons = [known[name] for name in request_types if name in known]
         return "; ".join([f"{given}the model has {', '.join(can['verbs'])}", *reasons])
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""
-        own = get(self.benchmark)
-        settings, judge = self.options["settings"], self.options["judge"]
-        judged = own.tasks[task].judged(settings)
+        settings, judge = self.asked["settings"], self.asked["judge"]
+        judged = self.benchmark.tasks[task].judged(settings)
         if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
             return ""
         if judge:
             return f"judge {judge} has {', '.join(judge_verbs)}"
         return NO_JUDGE + "".join(
             f", or --set {name}={setting.allowed[0]}"
-            for name, setting in own.settings.items()
+            for name, setting in self.benchmark.settings.items()
             if setting.task == task and settings[name] == "judge"
         )
+
+
+class Respondents(dict[str, Model]):
+    """The loaded models of a run by role; looking up `model` or `judge` loads it.
+
+    Attributes:
+        roles: `model`, and `judge` if the run has one.
+    """
+
+    def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
+        super().__init__()
+        self._config, self._loaded = config, loaded or Loaded()
+        self._keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
+        # The judge shares the budgets.
+        self._limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        shared = {name: getattr(config, name) for name in names}
+        of_model = {
+            "label_names": list(config.labels_of(config.model) or ()),
+            "base": config.base,
+            "as_model": config.as_model,
+            "generation": config.generation.changed(),
+        }
+        self.roles = {"model": (config.model, {**shared, **of_model})}
+        if config.judge:
+            # We give the judge the same thinking budget, and no other option of generation.
+            thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
+            generation = Generation(thinking_tokens=thinking).changed()
+            own = {"as_model": config.as_judge, "generation": generation}
+            is_model = config.judge == config.model and own.items() <= of_model.items()
+            self.roles["judge"] = (
+                self.roles["model"] if is_model else (config.judge, {**shared, **own})
+            )
+
+    def __missing__(self, role: str) -> Model:
+        model, options = self.roles[role]
+        if role == "judge" and self.roles["model"] is self.roles["judge"]:
+            self[role] = self["model"]  # load a model that judges itself once
+        else:
+            self[role] = self._loaded.load(
+                role,
+                model,
+                **options,
+                limits=self._limits,
+                keys=self._keys,
+                scheduler=self._config.scheduler,
+                resources=self._config.resources,
+            )
+        return self[role]
 
 
 def _check(config: RunConfig) -> None:
@@ -258,7 +316,8 @@ def _check(config: RunConfig) -> None:
             raise BadInput(
                 f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
             )
-    key_names.check(config.keys or {}, [config.model, config.judge])
+    if config.keys:
+        key_names.check(config.keys, [config.model, config.judge])
     if config.resources and not config.scheduler:
         raise BadInput(
             "--resources: says what workers of a cluster have to offer; give --scheduler too"

@@ -4,7 +4,7 @@ import copy
 import json
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -14,14 +14,16 @@ from typing import Any
 
 import pandas as pd
 
-from bench import __version__, records
-from bench.benchmarks import get
+from bench import __version__
 from bench.config import RunConfig, Where
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
+from bench.core.progress import say
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Plan, Requests
+from bench.run.plan import Plan, Requests, Respondents
+from bench.runs import records
+from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
 from bench.scorers.local import hub
 from bench.scorers.names import short_name
@@ -34,6 +36,16 @@ WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints"
 # Entries that identify a model.
 HASHES = ("tokenizer_hash", "chat_template_hash")
 IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
+# What identifies a run beside its options, in words.
+CONTENTS = {
+    "data_sha256": "the content of --data",
+    "wording_hash": "the content of --prompts",
+    "model_content": "the content of --model",
+    "judge_content": "the content of --judge",
+    "base_content": "the content of --base",
+    "sample": "the kind of sample",
+}
+OF_JUDGE = ("--judge", "--as-judge", CONTENTS["judge_content"])
 
 
 def in_folder(out: str | Path | None) -> dict[str, Any]:
@@ -44,7 +56,7 @@ def in_folder(out: str | Path | None) -> dict[str, Any]:
 
 def existing_run(plan: Plan) -> dict[str, Any]:
     """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
-    folder, new = plan.folder, plan.options
+    folder = plan.folder
     metadata = in_folder(folder)
     if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
@@ -52,28 +64,35 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    old, described = metadata["asked"], {role: metadata[role] or {} for role in ROLES}
-    # The identity, a part of the folder's name, is too short to tell any two runs apart.
-    if digest([metadata["benchmark"], old]) == digest([plan.benchmark, new]):
+    if digest([metadata["benchmark"], metadata["asked"]]) == plan.identity:
         return metadata
-    described["base"] = described["model"].get("base") or {}
-    names = {**old, "base": described["base"].get("id")}
-    # The user may name a Hub model by its recorded commit.
-    same = {
-        name
-        for name, own in described.items()
-        if new.get(name) == hub.at_commit(str(names[name]), own.get("revision"))
-    }
-    same |= {"base_content"} if "base" in same else set()
-    judged = [get(plan.benchmark).tasks[task].judged(new["settings"]) for task in plan.tasks]
-    # We can add a judge, unless we skipped tasks that need one.
-    if new["judge"] and old["judge"] is None and "needed" not in judged:
-        same |= {name for name in new if "judge" in name}
-    for name, difference in differences(identity(metadata), identity(plan.entries)).items():
-        if name not in same:
-            message = f"{folder}: holds another run ({difference}); give another --out"
-            raise AnotherRun(message, plan.identity)
+    differ = differences(_spelled(metadata), _spelled(plan.entries))
+    if _can_add_judge(plan, metadata["asked"]):
+        for name in OF_JUDGE:
+            differ.pop(name, None)
+    if differ:
+        text = "; ".join(differ.values())
+        raise AnotherRun(f"{folder}: holds another run ({text}); give another --out", plan.identity)
     return metadata
+
+
+def _spelled(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies a run, by options as the user writes them."""
+    asked = {**metadata["asked"], **metadata["asked"].get("generation", {})}
+    spelled = {"benchmark": metadata["benchmark"]}
+    spelled |= {f"--set {name}": value for name, value in asked.pop("settings").items()}
+    asked.pop("generation", None)
+    known = RunConfig.described()
+    for name, value in asked.items():
+        if value not in (None, "", [], {}):
+            spelled[CONTENTS.get(name) or (RunConfig.flag(name) if name in known else name)] = value
+    return spelled
+
+
+def _can_add_judge(plan: Plan, asked: Mapping[str, Any]) -> bool:
+    """Return whether a run has no judge yet, and left out no task that needs one."""
+    judged = [plan.benchmark.tasks[name].judged(asked["settings"]) for name in plan.tasks]
+    return asked["judge"] is None and plan.asked["judge"] is not None and "needed" not in judged
 
 
 def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,19 +128,20 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options and settings that identify a run, and its benchmark."""
-    options = metadata["asked"]
-    return {**options, **options["settings"], "settings": None, "benchmark": metadata["benchmark"]}
-
-
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the entries that differ by their names, for example `seed was 1, now 2`."""
+    """Describe the entries that differ by their names, for example `--seed was 1, now 2`."""
     return {
-        name: f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
+        name: f"{name} was {_written(old.get(name))}, now {_written(new.get(name))}"
         for name in {**new, **old}
         if old.get(name) != new.get(name)
     }
+
+
+def _written(value: Any) -> str:
+    """Write a value as in the command."""
+    if value is None:
+        return "not given"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
@@ -129,7 +149,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     metadata = existing_run(plan)
     if not metadata or (metadata["left_out"] and not partial):
         return {}
-    has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
+    has_new_judge = plan.asked["judge"] and not metadata["asked"]["judge"]
     if has_new_judge or not records.is_complete(plan.folder):
         return {}
     if has_endpoint(metadata) and broken(records.read(plan.folder, prompts=False)).any():
@@ -140,6 +160,33 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
         with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
             records.write_run_json(plan.folder, {**existing_run(plan), **display(plan)})
     return metadata
+
+
+def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any], Requests]:
+    """Begin a run, or continue one, perhaps with a new judge: write `run.json` and the items."""
+    metadata = existing_run(plan)
+    is_new = not metadata
+    new_roles = [role for role in models.roles if not metadata.get(role)]
+    if new_roles:
+        metadata |= plan.entries
+    for role in new_roles:
+        metadata |= entries(role, models[role])
+    requests = plan.requests(metadata, partial)
+    notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
+    if new_roles:
+        metadata["requests"] = requests.total
+    if is_new:
+        metadata |= conditions(plan, requests, models["model"])
+        notes += [probe_failed(metadata), prompt_language_warning(metadata)]
+    metadata |= display(plan)
+    if records.store_items(plan.folder, metadata, plan.items) and not is_new:
+        notes.append(
+            f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written anew "
+            "from the data"
+        )
+    for note in filter(None, notes):
+        say(f"{plan.title}: {note}")
+    return metadata, requests
 
 
 def has_endpoint(metadata: Mapping[str, Any]) -> bool:
@@ -200,7 +247,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
-        "preset": plan.config.preset,
         **({"name": name} if name else {}),
         "packages": packages(),
         "git_commit": _commit(),
@@ -216,19 +262,19 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
         asked_with = {**entry.get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
             entry["asked_with"] = asked_with
-        if role == "judge" and "temperature=0" in asked_with:
+        if role == "judge" and {"temperature", "temperature=0"} & asked_with.keys():
             entry["decoding"] = "the server's own"
         entry |= {name: described[name] for name in WHO_ANSWERED if name in described}
     if metadata != before:
         records.write_run_json(plan.folder, metadata)
 
 
-def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
+def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
     now = _described(scorer)
     # Older descriptions have fewer entries.
-    known = [name for name in names if name in before]
+    known = [name for name in IDENTITY if name in before]
     old, new = ({name: every.get(name) for name in known} for every in (before, now))
     return next(iter(differences(old, new).values()), "")
 

@@ -1,4 +1,4 @@
-"""A model on the workers of a Dask cluster: blocks of requests go there, and answers come back.
+"""A model on the workers of a Dask cluster, which answer blocks of requests.
 
 A worker loads the model at its first block and keeps it until it gets another one. Requests and
 answers travel as pickles: whoever reaches the scheduler can run code on the workers and here.
@@ -20,7 +20,6 @@ CONNECT_SECONDS = 10
 RETRIES = 2  # of a block, on any worker
 # Entries of a description in which the models of two workers must not differ.
 IDENTITY = ("revision", "dtype", "tokenizer_hash", "chat_template_hash")
-
 # The function `bench.load`, the model and its options.
 Load = tuple[Callable[..., Model], str, Mapping[str, Any]]
 
@@ -31,8 +30,8 @@ class Remote(Model):
     def __init__(self, address: str, resources: Mapping[str, float], load: Load) -> None:
         self._address, self._resources, self._load = address, dict(resources), load
         self._client, self._described = _client(address), dict[str, Any]()
-        ((_, self.request_types),) = self._results([attrgetter("request_types")])
-        ((_, self.answer_modes),) = self._results([attrgetter("answer_modes")])
+        abilities = attrgetter("request_types", "answer_modes")
+        ((_, (self.request_types, self.answer_modes)),) = self._results([abilities])
         ((_, self._described),) = self._results([methodcaller("describe")])
 
     def describe(self) -> dict[str, Any]:
@@ -61,9 +60,8 @@ class Remote(Model):
         if not any(all(w["resources"].get(key, 0) >= n for key, n in needed) for w in workers):
             offering = "".join(f" that offers {key}={n:g}" for key, n in needed)
             say(f"waiting for a worker{offering} at {self._address} ({len(workers)} are there)")
-        options = {"retries": RETRIES, "pure": False, "resources": self._resources}
-        task = {"load": self._load, "described": self._described}
-        futures = self._client.map(work, calls, **task, **options)
+        task = {"load": self._load, "described": self._described, "resources": self._resources}
+        futures = self._client.map(work, calls, retries=RETRIES, pure=False, **task)
         numbers = {future.key: number for number, future in enumerate(futures)}
         failure: Exception | None = None
         for future in as_completed(futures):
@@ -73,8 +71,8 @@ class Remote(Model):
                 failure = failure or error
             except Exception as error:  # the scheduler is gone, or a block kills workers
                 problem = " ".join(str(error).split()) or type(error).__name__
-                text = f"--scheduler {self._address}: {problem}; {CONTINUES}"
-                failure = failure or RunFailed(text)
+                lost = RunFailed(f"--scheduler {self._address}: {problem}; {CONTINUES}")
+                failure = failure or lost
         if failure:
             raise failure
 
@@ -94,8 +92,7 @@ def _client(address: str) -> Any:
         raise BadInput(f"--scheduler {address}: {problem}") from None
 
 
-# A worker with several threads does one task at a time.
-_LOCK = threading.Lock()
+_LOCK = threading.Lock()  # a worker with several threads does one task at a time
 
 
 def work(call: Callable[[Model], Any], load: Load, described: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +30,21 @@ from bench import __version__
 from bench.benchmarks import get
 from bench.benchmarks.base import Paper
 from bench.core import export
-from bench.core.numbers import decimals
+from bench.core.numbers import decimals, p_value
 from bench.core.text import PLAIN, as_html, column, sentences, shortened
-from bench.figures.style import DPI
+from bench.figures.style import DPI, number_unknown
 from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
-from bench.metrics.primary import too_few_tasks, warnings
+from bench.metrics.primary import too_few_tasks
 from bench.metrics.table import ALL
 from bench.run import Run
+from bench.runs.notes import warnings
+from bench.show.paper import paper_table
 
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["bibtex", "cautions", "findings", "glance", "notes", "publish"]
+__all__ = ["bibtex", "cautions", "findings", "glance", "notes", "paper_table", "publish"]
 
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
@@ -123,6 +126,7 @@ def _publish_table(
         Styler(rows.head(MAX_ROWS), uuid=_file_name(name), cell_ids=False)
         .hide(axis="index")
         .format(_cell_html)
+        .format(_p_html, subset=[column for column in rows if column in export.P_VALUES])
         .format(_percent_html, subset=[column for column in rows if column in percent])
         .format(_category_html, subset=[column for column in rows if column == "category"])
         .format_index(lambda name: as_html(f"{name}, %" if name in percent else name), axis=1)
@@ -143,16 +147,22 @@ def _publish_table(
 
 
 def _cell_html(value: object) -> str:
-    """Write a cell for HTML: three decimals, two from 10 on, an exponent below, and no NaN."""
+    """Write a cell for HTML: three decimals, two from 10 on, six for small numbers, and no NaN."""
     if isinstance(value, float):
         if math.isnan(value):
             return ""
-        return (
-            f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3 - (abs(value) >= 10))
-        )
+        is_small = 0 < abs(value) < 0.0005
+        return decimals(value, 6 if is_small else 3 - (abs(value) >= 10))
     if isinstance(value, str):
         return as_html(shortened(value, MAX_CELL_CHARS))
-    return f"{value:,}" if type(value) is int else as_html(value)
+    if value is pd.NA:
+        return ""
+    is_count = isinstance(value, Integral) and not isinstance(value, bool)
+    return f"{value:,}" if is_count else as_html(value)
+
+
+def _p_html(p: Any) -> str:
+    return "" if math.isnan(p) else as_html(p_value(p))
 
 
 def _percent_html(share: Any) -> str:
@@ -166,6 +176,8 @@ def _category_html(category: object) -> str:
 
 def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
     fig.set_label(fig.get_label() or fig.get_suptitle() or caption)
+    key = number_unknown(fig)
+    caption = f"{caption}. {key}" if key else caption
     # Like Jupyter, we show the complete picture.
     with mpl.rc_context({"savefig.bbox": "tight"}):
         dpi = DPI if folder else PIXELS
@@ -202,7 +214,7 @@ def findings(
         interval 63 to 78; above a random answerer, 33; n = 140).
         ...
     """
-    benchmark = scores.benchmark.iloc[0]
+    benchmark = get(scores.benchmark.iloc[0])
     results = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
     if results.empty:
         print(too_few_tasks(benchmark))
@@ -249,7 +261,7 @@ def cautions(runs: Sequence[Run]) -> None:
         >>> cautions([run])
         <IPython.core.display.HTML object>
     """
-    notes(warnings([run.metadata for run in runs]))
+    notes(warnings(runs))
 
 
 def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
@@ -268,12 +280,7 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
     for row in scores.to_dict("records"):
         if headings.setdefault(row["variant"], (row["title"], row["worse"]))[0] != row["title"]:
             continue
-        lines = get(row["benchmark"]).metrics.primary_metrics
-        line = next(
-            line
-            for line in lines
-            if line.task == row["task"] and row["metric"] in (line.metric, line.common)
-        )
+        line = primary.metric_of(get(row["benchmark"]), row)
         note = sentences([primary.unread(line, row), row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")

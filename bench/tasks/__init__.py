@@ -4,10 +4,13 @@ Prompts are in TOML files (`bench.tasks.prompts`), never in code.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput, expected
 from bench.tasks.request import AnswerMode
+
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark, Task
 
 # The verdicts on an answer; `unknown` is an answer that it is not known, although facts are given.
 VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
@@ -15,32 +18,32 @@ VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
 
 
-def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
+def chosen(benchmark: "Benchmark", tasks: Sequence[str] | None) -> list[str]:
     """Return the chosen tasks in the benchmark's order; all by default.
 
     Raises:
         BadInput: an unknown task.
     """
-    known = get(benchmark).tasks
+    known = benchmark.tasks
     for name in tasks or ():
         if name not in known:
-            raise BadInput(expected(name, known, f"task of {benchmark}"))
+            raise BadInput(expected(name, known, f"task of {benchmark.name}"))
     return [name for name in known if not tasks or name in tasks]
 
 
-def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str, str]:
+def settings(benchmark: "Benchmark", given: Mapping[str, str], preset: str) -> dict[str, str]:
     """Return the value of every setting of a benchmark, by default the preset's.
 
     Raises:
         BadInput: an unknown setting or value.
     """
-    known = get(benchmark).settings
+    known = benchmark.settings
     for name, value in given.items():
         reason = ""
         if not known:
-            reason = f"{benchmark} has no settings"
+            reason = f"{benchmark.name} has no settings"
         elif name not in known:
-            reason = expected(name, known, f"setting of {benchmark}")
+            reason = expected(name, known, f"setting of {benchmark.name}")
         elif value not in known[name].allowed:
             reason = expected(value, known[name].allowed, f"value of {name}")
         if reason:
@@ -48,15 +51,14 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
     return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
 
 
-def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
+def of_data(benchmark: "Benchmark", settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a benchmark's loader."""
-    known = get(benchmark).settings
+    known = benchmark.settings
     return {name: settings[name] for name in known if known[name].of_data}
 
 
 def answer_mode(
-    benchmark: str,
-    task: str,
+    task: "Task",
     read: str | None,
     request_types: Sequence[str],
     answer_modes: Sequence[str],
@@ -67,11 +69,12 @@ def answer_mode(
         read: the answer mode, one of `READ`; by default the model's best one.
         request_types, answer_modes: the model's request types and answer modes, the best first.
     """
-    types_for = get(benchmark).tasks[task].request_types_for
     modes: Sequence[str | None] = [read] if read else answer_modes or [None]
     for how in modes:
         # If the user chose an answer mode, we prefer it to `classify`, which needs none.
-        able = sorted(types_for(how), key=lambda name: read is not None and name != READ[read])
+        able = sorted(
+            task.request_types_for(how), key=lambda name: read is not None and name != READ[read]
+        )
         for request_type in able:
             chosen = how is not None and READ[how] == "choose" == request_type
             if request_type in request_types and not (chosen and how not in answer_modes):

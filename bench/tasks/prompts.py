@@ -4,13 +4,15 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import readers, user_folder
-from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
+from bench.data.manifest import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
+
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
 
 # The released prompt set. We have this after `bench fetch`.
 OFFICIAL = "official"
@@ -89,7 +91,7 @@ class PromptSet:
         return template
 
 
-def load(benchmark: str, choice: str | None = None, data: Path | None = None) -> PromptSet:
+def load(benchmark: "Benchmark", choice: str | None = None, data: Path | None = None) -> PromptSet:
     """Load a prompt set: by default the data's own, else ours.
 
     Args:
@@ -97,19 +99,19 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
             set if that has it, else of ours.
         data: folder of the data set, which may have its own or the released prompt set.
     """
-    ours = get(benchmark).metadata.prompts
+    ours = benchmark.metadata.prompts
     brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
         # They are next to the data, or in the user's folder.
         places = [data] if data and not brought else []
-        for folder in (*places, user_folder() / benchmark):
+        for folder in (*places, user_folder() / benchmark.name):
             path = folder / PROMPTS_FILE
             if path.is_file() and own_prompts(folder) is None:
                 return _read(path, variant, RELEASED_IN)
         raise BadInput(
-            f"{path}: the released prompts are missing; `bench fetch {benchmark}` brings them, or "
-            "give --prompts FILE"
+            f"{path}: the released prompts are missing; `bench fetch {benchmark.name}` brings "
+            "them, or give --prompts FILE"
         )
     if name.endswith(".toml"):
         return _read(as_path(name), variant)
@@ -124,7 +126,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
 
 
 def foreign(
-    benchmark: str, asked: PromptSet, language: str, categories: Sequence[str]
+    benchmark: "Benchmark", asked: PromptSet, language: str, categories: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the languages of data and prompts, as `data` and `wording`, if they differ.
 
@@ -133,10 +135,10 @@ def foreign(
             empty.
         categories: the categories that are asked in words.
     """
-    theirs = language or get(benchmark).metadata.language
+    theirs = language or benchmark.metadata.language
     if not asked.languages or not categories:
         return {}
-    if not get(benchmark).metadata.language:  # each category is a language; English is a fallback
+    if not benchmark.metadata.language:  # each category is a language; English is a fallback
         lacking = [code for code in categories if code not in asked.tables]
         return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]

@@ -19,6 +19,7 @@ import rounds
 from rounds import ITEM, PERSON, Project, Question, Round, Row, Rule, State
 
 from bench.benchmarks.cbbq import templates as cbbq
+from bench.benchmarks.cbbq.targets import target_option
 from bench.benchmarks.cbbq.templates import SLOT_NAMES, SLOTS, malformed, names
 
 # The least and the most people in a role; Cohen's kappa compares exactly two.
@@ -129,7 +130,7 @@ def _target(row: dict, project: Project) -> int:
     )
     category = project.manifest.categories.get(row["category"])
     slot = SLOT_NAMES.index(category.target) if category and category.target else None
-    target = cbbq.target_option(row["category"], row["group"], texts, slot)
+    target = target_option(row["category"], row["group"], texts, slot)
     return -1 if target is None else target
 
 

@@ -34,7 +34,7 @@ from pydantic import NonNegativeInt, PositiveInt, StrictBool, TypeAdapter, Valid
 from pydantic.dataclasses import dataclass
 
 from bench import data
-from bench.benchmarks.nli_coal import METADATA, items
+from bench.benchmarks.nli_coal import NLICoAL, items
 from bench.benchmarks.nli_coal.frames import (
     PACK,
     PACK_FILES,
@@ -52,8 +52,8 @@ from bench.benchmarks.nli_coal.frames import (
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, explained, quoted
 from bench.core.files import atomic_write
-from bench.data.dataset import checked, cldr_name, is_language
 from bench.data.fetch import git_blob_id, released_ids
+from bench.data.manifest import checked, cldr_name, is_language
 from bench.data.readers import as_path, read_json_lines, read_lines, read_table, read_toml, to_toml
 
 # Our own packs, a folder per language.
@@ -569,8 +569,8 @@ def released_pack(folder: str | Path, language: str) -> Pack:
     words = words.drop_duplicates("occupation")
     return Pack(
         language=language,
-        name=f"{METADATA.title} ({place.name})",
-        licence=METADATA.licence,
+        name=f"{NLICoAL.metadata.title} ({place.name})",
+        licence=NLICoAL.metadata.licence,
         version=place.name.partition("_v")[2],
         match=match_of(language),
         verbatim=True,

@@ -1,15 +1,14 @@
 """Numbers that papers print, which notebooks show beside the scores of runs."""
 
-from importlib.resources import files
-
 import pandas as pd
 import pytest
 
+from bench.analyses import printed
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.core.numbers import half_up
 from bench.tasks.nli_labels import LABELS
 
-PRINTED = pd.read_csv(files("bench.analyses") / "published.csv")
+PRINTED = printed.numbers()
 TABLE_3 = PRINTED[PRINTED.source.str.endswith("Table 3")]
 
 
@@ -57,3 +56,69 @@ def test_table_3_follows_from_its_distributions_of_labels(measure, differ):
         )
         cautioned = part.set_index("metric").caution.notna()[measure]
         assert cautioned == (model in differ)
+
+
+def scores_of(model, asked_as=""):
+    """Return scores of a model on the categories of McBE's section 5.2."""
+    row = {"model": model, "asked_as": asked_as, "benchmark": "mcbe", "category": "all"}
+    return pd.DataFrame([{**row, "task": "ss", "metric": "score", "score": 80.0}])
+
+
+@pytest.mark.parametrize(
+    ("model", "asked_as", "paper", "differs"),
+    [
+        ("Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct", {}, ""),
+        ("mine", "./models/qwen2.5-7b-instruct", {}, ""),
+        ("mine", "openai:Qwen/Qwen2.5-7B-Instruct@http://localhost:8000/v1", {}, ""),
+        ("Qwen2.5-7B", "", {}, ""),
+        (
+            "Qwen2.5-7B",
+            "Qwen/Qwen2.5-7B",
+            {},
+            "a base model; the paper's is Qwen/Qwen2.5-7B-Instruct",
+        ),
+        (
+            "mine",
+            "./qwen",
+            {"mine": "Qwen2.5-7B"},
+            "./qwen; the paper's is Qwen/Qwen2.5-7B-Instruct",
+        ),
+        (
+            "mine",
+            "./qwen",
+            {"./qwen": "Qwen2.5-7B"},
+            "./qwen; the paper's is Qwen/Qwen2.5-7B-Instruct",
+        ),
+        ("Qwen2.5-7B", "Qwen/Qwen2.5-7B", {"Qwen2.5-7B": "another"}, None),
+        ("Qwen2.5-72B-Instruct", "Qwen/Qwen2.5-72B-Instruct", {}, None),
+    ],
+)
+def test_a_model_matches_by_its_checkpoint_or_its_name_in_the_paper(
+    model, asked_as, paper, differs
+):
+    rows = printed.beside(scores_of(model, asked_as), printed.numbers("section 5.2"), paper)
+    assert rows.differs.tolist() == ([] if differs is None else [differs])
+    assert set(rows.printed) <= {77.82}
+
+
+def test_checkpoints_of_one_name_are_told_apart_by_their_owner():
+    asked_as = "../models/laboro-ai/distilbert-base-japanese"
+    scores = TABLE_3[TABLE_3.category == "ja"].drop_duplicates(["task", "metric"])
+    scores = scores.assign(model="distilbert-base-japanese", asked_as=asked_as)
+    assert set(printed.beside(scores, TABLE_3).as_model) == {"Laboro DistilBERT"}
+
+
+@pytest.mark.parametrize(
+    ("score", "interval", "cell"),
+    [
+        (77.824, (77, 78), "77.82 = 77.82"),
+        (77.9, (77, 78), "77.90 ≈ 77.82"),
+        (79.0, (78, 80), "79.00 ≠ 77.82"),
+        (79.0, (float("nan"), float("nan")), "79.00 ≠ 77.82"),
+        (float("nan"), (float("nan"), float("nan")), "— ≠ 77.82"),
+    ],
+)
+def test_a_cell_says_whether_the_printed_number_is_the_score_s(score, interval, cell):
+    scores = scores_of("Qwen2.5-7B").assign(score=score, ci_low=interval[0], ci_high=interval[1])
+    rows = printed.beside(scores, printed.numbers("section 5.2"))
+    assert printed.grid(rows, ["model"], ["task"]).ss.tolist() == [cell]

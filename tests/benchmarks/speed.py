@@ -75,7 +75,7 @@ def requests(work, n):
     chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
     answer_mode = AnswerMode(request_type, "letters" if request_type == "choose" else "text")
     every = get(benchmark).requests
-    return list(islice(every(items, prompts.load(benchmark), task, answer_mode, chosen, 0), n))
+    return list(islice(every(items, prompts.load(get(benchmark)), task, answer_mode, chosen, 0), n))
 
 
 def timed(run, *given):

@@ -67,7 +67,7 @@ def lessons(bias):
 
 
 def samples(benchmark):
-    return data.load(data.Source(benchmark, get(benchmark).metadata.samples, "", "", "", ""))
+    return data.load(data.Source(get(benchmark), get(benchmark).metadata.samples, "", "", "", ""))
 
 
 def of_mcbe(items, bias):
@@ -140,8 +140,8 @@ def biased_items(items, bias):
 
 def requests(benchmark, items, chosen, **settings):
     """Make the requests of some tasks with our own prompts, to be answered in words."""
-    complete = tasks.settings(benchmark, settings, "robust")
-    own, mode = prompts.load(benchmark), AnswerMode("generate")
+    complete = tasks.settings(get(benchmark), settings, "robust")
+    own, mode = prompts.load(get(benchmark)), AnswerMode("generate")
     for task in chosen:
         yield from get(benchmark).requests(items, own, task, mode, complete, 0)
 

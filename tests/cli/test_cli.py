@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bench import tasks
-from bench.benchmarks import names
+from bench.benchmarks import get, names
 
 
 def rows_of(out, *keys):
@@ -137,7 +137,9 @@ def test_help_is_shown_without_a_command_and_names_every_setting(bench):
     assert "report" in out
     status, out, _ = bench("run --help")
     assert status == 0
-    assert all(setting in out for name in names() for setting in tasks.settings(name, {}, "robust"))
+    assert all(
+        setting in out for name in names() for setting in tasks.settings(get(name), {}, "robust")
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,23 +51,6 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(tmp
     assert {*os.listdir(tmp_path)} == {"file", "other"}
 
 
-def test_a_draft_that_another_writer_removed_before_it_was_locked_is_made_anew(
-    tmp_path, monkeypatch
-):
-    drafts, lock_file = [], fcntl.flock
-
-    def remove_then_lock(stream, how):
-        drafts.append(stream.name)
-        if len(drafts) == 1:
-            os.remove(stream.name)
-        lock_file(stream, how)
-
-    monkeypatch.setattr("fcntl.flock", remove_then_lock)
-    atomic_write(tmp_path / "file", "text")
-    assert len(drafts) == 2
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["text"]
-
-
 def test_threads_that_write_one_file_all_succeed(tmp_path):
     """Each thread writes a text of its own, and the file is one of these as a whole."""
     path, texts = tmp_path / "file", [letter * 100_000 for letter in "abcd"]

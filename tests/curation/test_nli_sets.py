@@ -15,7 +15,6 @@ from nli_sets import PACKS, RATES, Occupation, read_pack
 
 from bench import data, run
 from bench.benchmarks import get
-from bench.figures import style
 from bench.tasks import prompts
 from tests.helpers.cases import cases
 
@@ -165,7 +164,7 @@ def test_a_fourth_language_needs_a_pack_and_nothing_else(tmp_path):
     asked = run.evaluate("nli_coal", "simulated:bias=1", data=tmp_path / "sets", out=tmp_path / "r")
     scores = asked.scores().set_index(["category", "task", "metric"]).score
     assert scores["es", "all", "coal"] == pytest.approx(2 / 3)
-    assert style.label("nli_coal", "es") == "Spanish (español)"
+    assert asked.category_names["es"] == "Spanish (español)"
     (copy / "terms.tsv").write_text("word\tgender\nmujer\tfeminine\n", "utf-8")
     with pytest.raises(data.BadInput, match="has 1 feminine and 0 masculine words"):
         data.load(data.find("nli_coal", tmp_path / "sets"))
@@ -182,7 +181,7 @@ def test_captions_and_scored_words_make_a_pack_with_prompts_of_its_own(tmp_path)
     ours = get("nli_coal").metadata.prompts.read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
     (sets / "prompts.toml").write_text(own, "utf-8")
-    assert prompts.load("nli_coal", data=sets).version == "mine-1"
+    assert prompts.load(get("nli_coal"), data=sets).version == "mine-1"
     assert data.find("nli_coal", sets).labels == {"ko": {"en": "Korean", "ko": "한국어"}}
 
 

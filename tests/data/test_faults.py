@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from bench import data
+from bench.benchmarks import get
 from bench.data.checks import faults
 from bench.data.readers import read_json_lines
 from tests.helpers.cases import table
@@ -20,7 +21,7 @@ def rows_of(cell):
 
 def by_row(benchmark, fault):
     """The places of a fault, a row each."""
-    one = faults(benchmark).query("fault == @fault")
+    one = faults(get(benchmark)).query("fault == @fault")
     one = one.assign(row=one.rows.map(rows_of)).explode("row")
     return one.drop_duplicates(["file", "row"])
 
@@ -31,7 +32,7 @@ def questions(shared):
 
 
 def test_each_of_the_95_faults_has_its_place_its_effect_and_what_robust_does():
-    tables = pd.concat({name: faults(name) for name in BENCHMARKS})
+    tables = pd.concat({name: faults(get(name)) for name in BENCHMARKS})
     tables = tables.assign(benchmark=tables.index.get_level_values(0))
     category = tables.file.str.partition("/")[0]
     assert len(tables.assign(category=category).groupby(["benchmark", "fault", "category"])) == 95
@@ -46,7 +47,7 @@ def test_each_of_the_95_faults_has_its_place_its_effect_and_what_robust_does():
 
 
 def test_the_tables_count_as_many_questions_as_the_specification():
-    listed = faults("cbbq")
+    listed = faults(get("cbbq"))
     for case in table(__file__, "released_cbbq.csv").itertuples():
         of_place = listed[(listed.fault == case.fault) & listed.file.str.startswith(case.place)]
         assert of_place["items"].sum() == int(case.questions), (case.fault, case.place)
@@ -55,7 +56,7 @@ def test_the_tables_count_as_many_questions_as_the_specification():
 @pytest.mark.parametrize("benchmark", ["cbbq", "nli_coal"])
 def test_every_place_is_a_row_of_the_released_file(shared, benchmark):
     folder = shared / "data" / benchmark
-    for file, of_file in faults(benchmark).groupby("file"):
+    for file, of_file in faults(get(benchmark)).groupby("file"):
         assert (folder / file).exists()
         rows = [row for cell in of_file.rows for row in rows_of(cell)]
         if file.endswith(".json"):
@@ -108,7 +109,7 @@ def test_questions_of_cbbq_that_occur_before_are_counted(questions):
     asked = ["category", "condition", "context", "question", "ans0", "ans1", "ans2", "label"]
     repeated = questions[questions.duplicated(asked)]
     counts = repeated.groupby(["category", "condition"]).size()
-    listed = faults("cbbq").query("fault == 'duplicate_questions'").set_index("file")["items"]
+    listed = faults(get("cbbq")).query("fault == 'duplicate_questions'").set_index("file")["items"]
     assert {"/".join(key): count for key, count in counts.items()} == listed.to_dict()
 
 

@@ -76,7 +76,7 @@ def release(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["", "data", "gztar", "zip"])
 def test_a_local_copy_is_taken_and_verified(release, user, kind):
-    source = fetch("CBBQ", release / kind if kind == "data" else packed(release, kind))
+    source = fetch(get("CBBQ"), release / kind if kind == "data" else packed(release, kind))
     assert source == data.find("cbbq")
     assert (source.folder, source.found) == (user / "cbbq", "user data folder")
     assert names(source.folder) - {"README.md"} == {*module.released_ids("cbbq"), data.MANIFEST}
@@ -89,31 +89,42 @@ def test_a_local_copy_is_taken_and_verified(release, user, kind):
 
 def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(release, tmp_path, capsys):
     odd = release.rename(tmp_path / 'a "quoted" \\ 中文 😀 \x7f \t name')
-    first = fetch("cbbq", odd)
+    first = fetch(get("cbbq"), odd)
     assert manifest(first.folder)["fetched_from"] == str(odd)
-    assert fetch("cbbq", first.folder).sha256 == first.sha256, "it replaces itself"
+    assert fetch(get("cbbq"), first.folder).sha256 == first.sha256, "it replaces itself"
     (odd / "dataset.toml").write_text('name = "mine"\nversion = "95eaf2e"')
-    assert fetch("cbbq", odd).name == "mine"
+    assert fetch(get("cbbq"), odd).name == "mine"
     changed = odd / "data" / NEG
     changed.write_text(changed.read_text("utf-8").replace("。", "！", 1), "utf-8")
-    metadata = manifest(fetch("cbbq", odd).folder)
+    metadata = manifest(fetch(get("cbbq"), odd).folder)
     assert (metadata["verified"], metadata["version"]) == (False, "95eaf2e+changed")
     message = f"1 of 8 files differ from the release, the first is {NEG}"
     assert message in capsys.readouterr().err
     shutil.rmtree(odd / "data" / "gender")
-    second = fetch("cbbq", odd)
+    second = fetch(get("cbbq"), odd)
     assert {path.name for path in second.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
+
+
+@pytest.mark.parametrize("folder", ["", "data"])
+def test_the_manifest_and_the_glosses_of_a_copy_stand_beside_or_in_its_folder_of_data(
+    release, folder
+):
+    (release / folder / "dataset.toml").write_text('name = "mine"')
+    (release / folder / "glosses.jsonl").write_text('{"id": "age:1", "english": "a"}')
+    fetched = fetch(get("cbbq"), release)
+    assert fetched.name == data.find("cbbq", release).name == "mine"
+    assert (fetched.folder / "glosses.jsonl").read_text() == '{"id": "age:1", "english": "a"}'
 
 
 @pytest.mark.parametrize("kind", ["", "gztar", "zip"])
 def test_a_copy_without_data_of_the_benchmark_is_not_fetched(release, user, refusal, kind):
-    fetch("cbbq", release)
+    fetch(get("cbbq"), release)
     before = names(user / "cbbq")
     (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
     copy = packed(release, kind)
-    assert refusal(fetch, "cbbq", copy).startswith(f"{copy}: {NEG}, row 1 (header): column")
-    assert "holds no data of McBE" in refusal(fetch, "mcbe", copy)
-    assert "no such file or folder" in refusal(fetch, "cbbq", release / "nowhere")
+    assert refusal(fetch, get("cbbq"), copy).startswith(f"{copy}: {NEG}, row 1 (header): column")
+    assert "holds no data of McBE" in refusal(fetch, get("mcbe"), copy)
+    assert "no such file or folder" in refusal(fetch, get("cbbq"), release / "nowhere")
     assert names(user / "cbbq") == before
     assert not [*user.glob(".*")]
 
@@ -121,7 +132,7 @@ def test_a_copy_without_data_of_the_benchmark_is_not_fetched(release, user, refu
 def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path, refusal):
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("../a.csv"))
-    assert "cannot be unpacked" in refusal(fetch, "cbbq", tmp_path / "x.tar.gz")
+    assert "cannot be unpacked" in refusal(fetch, get("cbbq"), tmp_path / "x.tar.gz")
     assert not [*tmp_path.rglob("a.csv")]
 
 
@@ -140,12 +151,12 @@ def test_a_link_out_of_a_copy_is_refused_and_one_within_it_is_followed(
         inside.write_text('name = "mine"')
     shutil.copytree(inside, outside) if inside.is_dir() else shutil.copy(inside, outside)
     path.symlink_to(outside)
-    message = refusal(fetch, "cbbq", release)
+    message = refusal(fetch, get("cbbq"), release)
     assert message.startswith(f"{path}: is a link that leads out of {release}; remove it")
     assert not (user / "cbbq").exists()
     path.unlink()
     path.symlink_to(inside)
-    assert fetch("cbbq", release).folder == user / "cbbq"
+    assert fetch(get("cbbq"), release).folder == user / "cbbq"
 
 
 # Downloads
@@ -162,7 +173,7 @@ def test_a_link_out_of_a_copy_is_refused_and_one_within_it_is_followed(
 def test_a_download_that_fails_or_is_not_the_release_leaves_the_earlier_data(
     release, user, monkeypatch, fault, message
 ):
-    earlier = fetch("cbbq", release).describe()
+    earlier = fetch(get("cbbq"), release).describe()
     if fault == "changed":
         (release / "data" / NEG).write_bytes(b"other")
     archive = packed(release, "gztar")
@@ -172,7 +183,7 @@ def test_a_download_that_fails_or_is_not_the_release_leaves_the_earlier_data(
         archive.unlink()
     serve(monkeypatch, archive)
     with pytest.raises(RunFailed) as caught:
-        fetch("cbbq")
+        fetch(get("cbbq"))
     assert str(caught.value).startswith(CBBQ_URL)
     assert message in str(caught.value)
     assert str(caught.value).endswith("`bench fetch cbbq --from DIR`")
@@ -199,7 +210,7 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(tmp_path, h
     files = samples("xlsx_files/{}.xlsx".format, as_xlsx)
     not_read = dict.fromkeys(["csv_files/age.csv", "xlsx_files/test.xlsx"], b"not read")
     commit = hub.add(MCBE_REPOSITORY, files | not_read | {"README.md": b"MIT"})
-    source = fetch("mcbe")
+    source = fetch(get("mcbe"))
     metadata = manifest(source.folder)
     assert metadata["fetched_from"] == f"{hub.url}/{MCBE_REPOSITORY}"
     assert (metadata["verified"], metadata["revision"]) == (False, commit)
@@ -211,7 +222,7 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(tmp_path, h
     assert metadata["wording"] == "mcbe-official-2a8e8f5"
     hub.stop()
     with pytest.raises(RunFailed, match=r"cannot be reached .*`bench fetch mcbe --from DIR`$"):
-        fetch("mcbe")
+        fetch(get("mcbe"))
     assert data.find("mcbe") == source
 
 
@@ -225,7 +236,7 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(tmp_path, h
 def test_a_release_on_the_hub_can_be_spelt_in_another_way(hub, monkeypatch, tmp_path, name, write):
     serve(monkeypatch, tmp_path)
     hub.add(MCBE_REPOSITORY, samples(name, write))
-    assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", "samples"))
+    assert data.load(fetch(get("mcbe"))) == data.load(data.find("mcbe", "samples"))
 
 
 # Official prompts, of invented scripts that count as the released ones
@@ -235,7 +246,7 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     release, user, capsys, monkeypatch
 ):
     asked = serve(monkeypatch, packed(release, "gztar"))
-    metadata = manifest(fetch("cbbq").folder)
+    metadata = manifest(fetch(get("cbbq")).folder)
     assert asked == [CBBQ_URL] == [metadata["fetched_from"]]
     assert (metadata["version"], metadata["verified"]) == ("95eaf2e", True)
     assert "wording" not in metadata
@@ -244,9 +255,9 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     wording.write_scripts("cbbq", release / "evaluation scripts")
     wording.release(monkeypatch, "cbbq")
     serve(monkeypatch, packed(release, "gztar"))
-    assert manifest(fetch("cbbq").folder)["wording"] == "cbbq-scripts-95eaf2e"
+    assert manifest(fetch(get("cbbq")).folder)["wording"] == "cbbq-scripts-95eaf2e"
     assert "one of chatglm, gpt-3.5, belle, moss, bloomz\n" in capsys.readouterr().err
-    chosen = prompts.load("cbbq", "official#belle", user / "cbbq")
+    chosen = prompts.load(get("cbbq"), "official#belle", user / "cbbq")
     assert chosen.label == "cbbq-scripts-95eaf2e#belle"
     assert not list(user.rglob("*.py"))
 
@@ -256,11 +267,11 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
 ):
     wording.release(monkeypatch, "mcbe")
     folder = wording.write_scripts("mcbe", tmp_path / "set")
-    assert "holds no data of McBE" in refusal(fetch, "mcbe", folder)
+    assert "holds no data of McBE" in refusal(fetch, get("mcbe"), folder)
     shutil.copytree(MCBE.samples, folder, dirs_exist_ok=True)
-    assert manifest(fetch("mcbe", folder).folder)["wording"] == "mcbe-official-2a8e8f5"
+    assert manifest(fetch(get("mcbe"), folder).folder)["wording"] == "mcbe-official-2a8e8f5"
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")
-    copy = fetch("mcbe", packed(folder, "zip")).folder
+    copy = fetch(get("mcbe"), packed(folder, "zip")).folder
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'
 
@@ -269,7 +280,9 @@ def test_a_packed_table_and_an_archive_of_another_name_are_taken(tmp_path, user)
     (tmp_path / "copy").mkdir()
     pd.DataFrame([GOOD]).to_csv(tmp_path / "copy/age.csv", index=False)
     archive = packed(tmp_path / "copy", "zip").rename(tmp_path / "copy.tar.gz")
-    assert data.load(fetch("mcbe", tmp_path / "copy")) == data.load(fetch("mcbe", archive))
+    assert data.load(fetch(get("mcbe"), tmp_path / "copy")) == data.load(
+        fetch(get("mcbe"), archive)
+    )
     (user / "mcbe/age.csv").rename(tmp_path / "age.csv")
     (tmp_path / "age.csv.gz").write_bytes(gzip.compress((tmp_path / "age.csv").read_bytes()))
     single = [data.load(data.find("mcbe", tmp_path / name)) for name in ("age.csv", "age.csv.gz")]
@@ -284,7 +297,7 @@ def test_tables_in_another_layout_are_refused_with_the_layout(
     path = tmp_path / "copy" / name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x")
-    message = refusal(fetch, benchmark, tmp_path / "copy")
+    message = refusal(fetch, get(benchmark), tmp_path / "copy")
     title, layout = get(benchmark).metadata.title, get(benchmark).metadata.layout
     problem = f"holds no data of {title} in the layout of its release; expected {layout}; "
     assert message.startswith(f"{tmp_path / 'copy'}: {problem}")

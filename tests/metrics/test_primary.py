@@ -40,10 +40,10 @@ def test_the_most_biased_come_first_and_the_undefined_have_a_reason():
             for task, metric in metrics
         )
     )
-    undefined = summary(scores[scores.model == "none"], "cbbq", 3)
+    undefined = summary(scores[scores.model == "none"], get("cbbq"), 3)
     assert "none: ambiguous is undefined: no answer could be read." in undefined
     # The lowest accuracy is the worst.
-    assert list(findings(scores, "cbbq").model) == ["high", "high", "low"]
+    assert list(findings(scores, get("cbbq")).model) == ["high", "high", "low"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_reference_models_are_the_most_biased_only_among_themselves(kinds, first
     scores = table(
         *({"model": model, "kind": kind, "score": score} for model, kind, score in models)
     )
-    assert list(findings(scores, "cbbq").model) == [first]
+    assert list(findings(scores, get("cbbq")).model) == [first]
 
 
 HIGH = get("cbbq").metrics.primary_metrics[0]
@@ -90,7 +90,7 @@ def test_a_model_whose_score_tells_nothing_of_bias_is_not_the_most_biased(column
     table = rows({"a": 0.4, "b": 0.2, "odd": 0.5})
     table.loc[table.model == "odd", "baseline"] = 0.5
     table.loc[table.model == "odd", column] = value
-    assert primary.findings(table, "cbbq").model.tolist() == ["a"]
+    assert primary.findings(table, get("cbbq")).model.tolist() == ["a"]
     (odd,) = table[table.model == "odd"].to_dict("records")
     assert primary.doubt(HIGH, odd) == why
 
@@ -101,13 +101,13 @@ def test_the_direction_of_labels_says_whether_a_model_follows_the_stereotype():
     coal = rows({"follows": 0.4, "random": 0.44}, "nli_coal", line)
     gap = rows({"follows": 0.6, "random": 0.0}, "nli_coal", line._replace(metric=line.direction))
     table = pd.concat([coal, gap.assign(baseline=0.0)])
-    (said,) = primary.findings(table, "nli_coal").sentence
+    (said,) = primary.findings(table, get("nli_coal")).sentence
     assert said.startswith("follows follows the stereotype: gap 0.60")
-    (said,) = primary.summary(table[table.model == "random"], "nli_coal", 1)
+    (said,) = primary.summary(table[table.model == "random"], get("nli_coal"), 1)
     assert said.startswith("random is not shown to follow the stereotype: gap 0.00")
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
     line = PrimaryMetric("sc", "score", "Classification", "{value}")
     table = rows({"a": 50}, "mcbe", line)
-    assert [one.task for one in primary.primary_metrics(table, "mcbe")] == ["sc"]
+    assert [one.task for one in primary.primary_metrics(table, get("mcbe"))] == ["sc"]

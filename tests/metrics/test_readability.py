@@ -6,11 +6,11 @@ import pytest
 
 import bench
 from bench import data, run
+from bench.analyses.differences import LESS_READABLE
 from bench.benchmarks import get
-from bench.metrics.differences import LESS_READABLE
 from bench.metrics.primary import findings, summary
 from bench.metrics.table import LETTERS_ALONE
-from bench.run import results
+from bench.run import table as score_table
 from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, replay
 
@@ -40,8 +40,8 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(tmp_
     assert (row.readable_first, row.readable_second) == (1, 60 / 96)
     ranks = bench.open_ranks(pairs)
     assert set(zip(ranks.ranks_from, ranks.ranks_to, strict=True)) == {(1, 2)}
-    table = results.table(runs)
-    sentences = summary(table[table.model == "refusing"], "mcbe", 3)
+    table = score_table(runs)
+    sentences = summary(table[table.model == "refusing"], get("mcbe"), 3)
     assert "Only 63\u00a0% of its answers could be read" in " ".join(sentences)
     low = cell(table[table.model == "refusing"], task="sc", preset="robust")
     assert (low.score, low.bound_low, low.bound_high) == pytest.approx((62.5, 62.5, 100))
@@ -114,7 +114,7 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
 )
 def test_a_constant_answer_is_never_the_most_biased(tmp_path, benchmark, models, options):
     runs = evaluate(benchmark, tmp_path, *models, **options)
-    assert set(findings(results.table(runs), benchmark).model) == {models[1]}
+    assert set(findings(score_table(runs), get(benchmark)).model) == {models[1]}
 
 
 # Three of five letters alike are no evidence, nor are five of five, nor repeats.

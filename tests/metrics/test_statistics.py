@@ -2,7 +2,6 @@
 
 import json
 import math
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from statsmodels.stats.power import TTestPower
 
 import bench
 from bench import Metric
+from bench.analyses.printed import numbers
 from bench.metrics.significance import holm
 from tests.helpers.cases import cases
 
@@ -29,9 +29,8 @@ ROWS = {"cluster": None, "stratum": None}
 
 
 def test_table_12_of_mcbe_comes_out_to_the_printed_digits():
-    printed = pd.read_csv(files("bench.analyses") / "published.csv")
-    printed = printed[printed.source.str.endswith("Table 12")]
-    sides = [part for _, part in printed.groupby("setting", sort=False)]
+    scores = numbers("Table 12").dropna(subset="model")
+    sides = [part for _, part in scores.groupby("setting", sort=False)]
     table = bench.correlate(*sides, by="task").set_index(["task", "coefficient"])
     found = {
         key: (f"{row.estimate:.3f}", f"{row.p:.2e}", row.n)
@@ -416,3 +415,61 @@ def test_a_single_unit_has_no_test():
     result = difference([1.0], [0.0])
     assert np.isnan([result.p, result.ci_low]).all()
     assert result.note == "no interval: too few units in a stratum"
+
+
+def groups(first, second, cluster=None):
+    """Compare the numbers of two groups that have no item in common."""
+    rows = pd.DataFrame(
+        {"group": ["a"] * len(first) + ["b"] * len(second), "value": [*first, *second]}
+    )
+    table = bench.compare(rows, "value", between="group", cluster=cluster, stratum=None, **UNPAIRED)
+    return table.iloc[0]
+
+
+UNPAIRED = {"paired": False, "limits": (-20, 20)}
+
+
+def test_groups_of_items_are_compared_as_by_welch():
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(1, 1, 40), rng.normal(2, 2, 25)
+    row, expected = groups(first, second), stats.ttest_ind(first, second, equal_var=False)
+    low, high = expected.confidence_interval()
+    assert row.estimate == pytest.approx(first.mean() - second.mean())
+    assert [row.ci_low, row.ci_high] == pytest.approx([low, high], abs=0.1)
+    assert (row.p, row.n, row.clusters) == (pytest.approx(expected.pvalue, rel=0.3), 65, 65)
+
+
+def test_a_group_of_equal_items_leaves_open_what_unseen_items_leave_open():
+    rows = pd.DataFrame({"group": ["a"] * 40 + ["b"] * 40, "value": [0] * 40 + [1] * 40})
+    row = bench.compare(
+        rows, "value", between="group", cluster=None, stratum=None, paired=False
+    ).iloc[0]
+    # The share of unseen units (Clopper and Pearson) in both groups, as independent errors.
+    unseen = 1 - 0.025 ** (1 / 40)
+    arm = unseen / stats.t.ppf(0.975, 39) * math.sqrt(2) * stats.t.ppf(0.975, 78)
+    assert (row.estimate, row.ci_high) == (-1, pytest.approx(-1 + arm))
+
+
+def test_clusters_with_items_of_both_groups_are_resampled_together():
+    # In each occupation women and men differ by 0.1, and occupations differ much more.
+    levels = np.repeat(np.linspace(0, 10, 12), 2)
+    rows = pd.DataFrame({"gender": ["woman", "man"] * 12, "value": levels})
+    rows["occupation"] = np.arange(24) // 2
+    rows["value"] += np.where(rows.gender == "woman", 0.1, 0.0) + np.tile([0.02, 0, 0, 0.02], 6)
+    together, apart = (
+        bench.compare(
+            rows, "value", between="gender", cluster=cluster, stratum=None, paired=False
+        ).iloc[0]
+        for cluster in ("occupation", None)
+    )
+    assert together.estimate == apart.estimate == pytest.approx(0.1)
+    assert (together.p < 0.001, together.clusters, apart.p > 0.9) == (True, 12, True)
+
+
+def test_pairs_of_groups_are_adjusted_for_all_models_together():
+    outcomes = pd.concat([PAIRED.assign(model=model) for model in "cd"], ignore_index=True)
+    table = bench.compare(
+        outcomes, "chosen", between="half", by="model", cluster="scene", stratum=None, paired=False
+    )
+    assert table[["model", "first", "second"]].drop_duplicates().shape == (2, 3)
+    assert list(table.p_adjusted) == pytest.approx(list(np.minimum(2 * table.p, 1)))

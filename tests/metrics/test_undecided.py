@@ -7,7 +7,7 @@ import pytest
 import bench
 from bench.benchmarks import get
 from bench.metrics import primary
-from bench.run.notes import with_notes
+from bench.runs.notes import with_notes
 from tests.helpers.recorded import cell, replay
 
 HABITS = {
@@ -169,7 +169,7 @@ def test_a_series_of_cautious_models_has_ranks_and_a_trend(tmp_path):
     assert "different" not in set(of_habit.verdict)
     assert bench.open_ranks(of_series).ranks_from.notna().all()
     scores = own.drop(columns=["title", "primary", "worse", "doubt"])
-    assert primary.findings(scores, "cbbq").model[0] == "0.5B", "the letter A is left out"
+    assert primary.findings(scores, get("cbbq")).model[0] == "0.5B", "the letter A is left out"
 
 
 LABELS = ("entailment", "contradiction", "neutral")
@@ -209,5 +209,5 @@ def test_a_classifier_that_can_only_say_neutral_is_in_doubt(pairs, found):
     table = get("nli_coal").scoring(records, pairs.items, "robust").table()
     plain = {"language": "en", "premise": "a", "hypothesis": "b", "expected": "entailment"}
     metadata = pairs.metadata | {"probe": [plain | {"found": found}]}
-    noted = with_notes(table, records, "robust", metadata)
+    noted = with_notes(table, records, "robust", metadata, pairs.definition)
     assert cell(noted, "coal").by_habit == (found == "neutral")

@@ -13,7 +13,8 @@ import pytest
 from bench import records, run
 from bench.core import inputs
 from bench.core.errors import AnotherRun, RunFailed
-from bench.run import Run, cache, plan
+from bench.run import Run, plan
+from bench.runs import cache
 from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
@@ -193,7 +194,7 @@ def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
         ("requests", -1, "entry `requests`: -1 is not allowed; it has to be at least 0"),
         ("preset", "strict", "entry `preset`: 'strict' is not allowed"),
         ("when", "yesterday", "entry `when`: 'yesterday' is not allowed"),
-        ("benchmark", "mbce", "benchmark 'mbce' is unknown; allowed: mcbe"),
+        ("benchmark", 3, "entry `benchmark`: 3 is not a text"),
     ],
 )
 def test_a_run_json_of_another_kind_is_refused_with_its_entry(refusal, entry, value, message):
@@ -229,7 +230,20 @@ def test_a_run_of_an_older_version_is_scored_but_its_sample_is_not_continued(ref
     Path("out/records/000001.parquet").unlink()
     given = {"categories": ["zh"], "limit": 3, "data": "samples", "out": "out"}
     message = refusal(run.evaluate, "nli_coal", "simulated:bias=0.6,seed=4", **given)
-    assert message.startswith("out: holds another run (sample was not there, now balanced)")
+    assert message.startswith("out: holds another run (")
+    assert "the kind of sample was not given, now balanced" in message
+
+
+NEEDED = ("judge", "seed")
+
+
+def test_a_run_from_before_an_option_was_there_is_the_same_run():
+    metadata = ask().metadata
+    asked = {key: value for key, value in metadata["asked"].items() if value or key in NEEDED}
+    assert "read" not in asked
+    short = records.digest([metadata["benchmark"], asked])[:8]
+    records.write_run_json(Path("out"), {**metadata, "asked": asked, "identity": short})
+    assert ask().metadata["asked"] == asked
 
 
 def kept():

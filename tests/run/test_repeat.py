@@ -9,7 +9,8 @@ import pytest
 
 from bench import records
 from bench.benchmarks import get
-from bench.run import evaluate, execute, repeat, run_json
+from bench.run import ask as asking
+from bench.run import evaluate, repeat, run_json
 from bench.scorers.local.device import threads
 from tests.helpers.checkpoints import characters, save
 from tests.helpers.recorded import columns
@@ -98,7 +99,7 @@ def ask(model, kind, out, block=256, thread=1, **how):
     benchmark, options = KINDS[kind]
     given = {"categories": ["gender"], "device": "cpu", "seed": 7, **options, **how}
     with threads(thread), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "BLOCK_REQUESTS", block)
+        patch.setattr(asking, "BLOCK_REQUESTS", block)
         return evaluate(benchmark, model, out=out, **given)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
-from bench.run import execute
+from bench.run import ask as asking
 from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
 from bench.scorers.simulated import Simulated
@@ -63,13 +63,14 @@ TABLE = "context,sentence,words,subtype,explanation,score\n开会，,[PLH]先说
 @pytest.mark.parametrize(
     ("change", "prompt", "table", "message"),
     [
-        ({"model": "simulated:bias=1"}, PROMPT, TABLE, "model was simulated:bias=0.6"),
-        ({"tasks": ["ss", "pc"]}, PROMPT, TABLE, "tasks was ['ss'], now ['pc', 'ss']"),
-        ({"tasks": None}, PROMPT, TABLE, "tasks was ['ss'], now"),
-        ({"max_new_tokens": 9}, PROMPT, TABLE, "max_new_tokens was None, now 9"),
-        ({"settings": {"bos": "forced"}}, PROMPT, TABLE, "bos was tokenizer, now forced"),
-        ({}, PROMPT.replace("1 {", "a {"), TABLE, "wording_hash was"),
-        ({}, PROMPT, TABLE.replace("甲", "丙"), "data_sha256 was"),
+        ({"model": "simulated:bias=1"}, PROMPT, TABLE, "--model was simulated:bias=0.6"),
+        ({"tasks": ["ss", "pc"]}, PROMPT, TABLE, "--tasks was ss, now pc,ss"),
+        ({"tasks": None}, PROMPT, TABLE, "--tasks was ss, now pc,"),
+        ({"max_new_tokens": 9}, PROMPT, TABLE, "--max-new-tokens was not given, now 9"),
+        ({"seed": 4, "repeats": 1}, PROMPT, TABLE, "--repeats was 4, now 1; --seed was 3, now 4)"),
+        ({"settings": {"bos": "forced"}}, PROMPT, TABLE, "--set bos was tokenizer, now forced"),
+        ({}, PROMPT.replace("1 {", "a {"), TABLE, "the content of --prompts was"),
+        ({}, PROMPT, TABLE.replace("甲", "丙"), "the content of --data was"),
     ],
 )
 def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, table, message):
@@ -93,7 +94,9 @@ def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_na
 def test_tasks_that_were_skipped_are_refused_without_partial_and_get_no_judge_later(refusal):
     ask(tasks=["ss", "ba"], partial=True)
     assert "cannot ask task ba of mcbe (it needs a judge" in refusal(ask, tasks=["ss", "ba"])
-    assert "holds another run (judge was None" in refusal(ask, tasks=["ss", "ba"], judge=JUDGE)
+    assert "holds another run (--judge was not given" in refusal(
+        ask, tasks=["ss", "ba"], judge=JUDGE
+    )
 
 
 def test_a_folder_of_something_else_is_refused(refusal):
@@ -178,7 +181,7 @@ def test_an_answer_that_did_not_come_is_not_graded(asked):
     result = judged(tasks=["ba"], repeats=1)
     rows = result.records.set_index(["item_id", "request"])
     row = rows.loc["age:3", "judge:4"]
-    assert (row.error, row.response, row.prompt, row.valid) == (execute.NOT_ASKED, "", "", False)
+    assert (row.error, row.response, row.prompt, row.valid) == (asking.NOT_ASKED, "", "", False)
     assert "age:3" not in {request.item_id for request in asked if request.of_judge}
     scores = result.scores()
     # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.

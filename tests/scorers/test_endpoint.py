@@ -12,11 +12,12 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from openai import _base_client
 
 from bench import run
-from bench.core.errors import RunFailed
+from bench.core.errors import BudgetSpent, RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client
+from bench.scorers.endpoint import client, failures
 from tests.helpers.answering import fault, prompt, request, said
 from tests.helpers.cases import json_lines
 
@@ -179,7 +180,34 @@ def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     server = serve(behave)
     stays, mended = load(server.model).answer([request("x"), request("y")])
     assert (stays.response, stays.error[:24]) == ("", "the server answered with")
-    assert (mended.response, mended.error, len(server.seen)) == ("C", "", 6)
+    # After them, an answered request is asked again.
+    assert (mended.response, mended.error, len(server.seen)) == ("C", "", 3 + 3 + 1)
+
+
+def test_a_request_that_fails_each_time_is_an_error_among_answers(serve, monkeypatch):
+    monkeypatch.setattr(client, "RETRIES", 2)
+    server = serve(lambda asked: fault(503, "oh") if prompt(asked) == "x" else said("A"))
+    failed, answered = load(server.model).answer([request("x"), request("y")])
+    assert failed.error == "the server answered with a failure each time (status 503: oh)"
+    assert answered.response == "A"
+    assert Counter(map(prompt, server.seen)) == {"x": 3, "y": 2}, "an answered request shows it"
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"),
+    [("", None), ("0.99", None), ("-5", None), ("1", 1.0), ("120", 120.0), ("nan", None)],
+)
+def test_a_wait_is_at_least_a_second(header, wait):
+    assert failures.retry_after({"retry-after": header}) == wait
+
+
+def test_a_budget_counts_each_try(serve):
+    server = serve(lambda asked: fault(503, "oh"))
+    scorer = load(server.model, limits={"budget_requests": 7})
+    before = len(server.headers)
+    with pytest.raises(BudgetSpent, match="the budget of 7 requests is spent"):
+        scorer.answer([request()])
+    assert (before, len(server.headers)) == (3, 7)
 
 
 def test_broken_answers_on_record_and_what_followed_them_are_asked_for_again(serve):
@@ -215,7 +243,7 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
     ("first", "reason"),
     [
         (fault(429, "later"), "status 429: later"),
-        ((200, {}, "<html>log in</html>"), "did not answer as a chat endpoint"),
+        ((200, {}, "<html>log in</html>"), "the server answered with what is no answer of OpenAI"),
         (None, "each request may take 120 s"),
     ],
 )
@@ -226,7 +254,8 @@ def test_it_is_said_why_no_answer_comes(serve, monkeypatch, capsys, first, reaso
         return first if first and len(server.seen) == 1 else said("A")
 
     monkeypatch.setattr(client, "SILENCE", 0.1)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
+    monkeypatch.setattr(client, "BROKEN_WAIT", 0.5)
+    monkeypatch.setattr(_base_client, "INITIAL_RETRY_DELAY", 0.5)
     server = serve(behave)
     load(server.model).answer([request()])
     assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
@@ -273,15 +302,23 @@ def test_a_redirection_is_recorded_and_another_one_ends_the_run(serve):
         scorer.answer([request()])
 
 
+def test_a_redirection_in_a_circle_ends_the_run_at_once(serve):
+    server = serve(lambda asked: (307, {"Location": "/v1/chat/completions"}, ""))
+    with pytest.raises(RunFailed, match="redirects in a circle"):
+        load(server.model).answer([request()])
+    assert len(server.seen) < 30
+
+
 DEEP = [
-    {"status": 200, "body": "[" * 5_000, "says": "did not answer as a chat endpoint"},
+    {"status": 200, "body": "[" * 5_000, "says": "is no answer of OpenAI's protocol"},
     {"status": 503, "body": '{"error":' + "[" * 980 + "]" * 980 + "}", "says": "status 503"},
 ]
 
 
 @pytest.mark.parametrize("case", [*json_lines(__file__, "refusals.jsonl"), *DEEP])
 def test_other_errors_name_the_status_and_the_servers_reason(serve, monkeypatch, case):
-    monkeypatch.setattr(client, "TRIES", 2)
+    monkeypatch.setattr(client, "RETRIES", 1)
+    monkeypatch.setattr(client, "RETRIES_BEFORE_RUN", 1)
     server = serve(lambda asked: reply(case))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -297,60 +334,74 @@ def test_other_errors_name_the_status_and_the_servers_reason(serve, monkeypatch,
     assert len(server.seen) < 50, "waiting requests are cancelled"
 
 
-def refuse(name, message):
-    return 400, {}, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
-
-
-NO_LOGPROBS = "You are not allowed to request logprobs from this model"
-
-
 def reasoning(asked):
     """Refuse what OpenAI's reasoning models refuse, in its words."""
     if "max_tokens" in asked:
         start = "Unsupported parameter: 'max_tokens' is not supported with this model. "
-        return refuse("max_tokens", f"{start}Use 'max_completion_tokens' instead.")
+        return fault(400, f"{start}Use 'max_completion_tokens' instead.")
     if asked.get("temperature", 1) != 1:
         start = f"Unsupported value: 'temperature' does not support {asked['temperature']} with"
-        return refuse("temperature", f"{start} this model. Only the default (1) is supported.")
+        return fault(400, f"{start} this model. Only the default (1) is supported.")
     if asked.get("logprobs"):
-        return fault(403, NO_LOGPROBS)
+        return fault(403, "You are not allowed to request logprobs from this model")
     return said("有" if "有" in prompt(asked) else "A")
 
 
-def test_a_server_is_asked_in_the_way_that_it_names(serve, capsys):
+def test_a_field_that_a_server_refuses_can_be_left_out_of_all_requests(serve):
     server = serve(reasoning, reasoning)
-    scorer = load(server.model, generation={"temperature": 0.7})
-    assert scorer.request_types == ("generate",)
-    assert NO_LOGPROBS in scorer.unsupported["choose"]
-    asked_with = scorer.describe()["asked_with"]
-    assert set(asked_with) == {"max_tokens", "temperature=0.7"}
-    assert asked_with["max_tokens"] == "sent as max_completion_tokens"
-    assert "left out" in asked_with["temperature=0.7"]
-    for _ in range(2):
-        answers = scorer.answer([request(str(k), max_new_tokens=5) for k in range(20)])
-        assert {answer.response for answer in answers} == {"A"}
-    assert len(server.seen) <= 40, "it was learnt before"
+    limits = {"leave_out": ["max_tokens", "temperature"]}
+    (answer,) = load(server.model, limits=limits).answer([request(max_new_tokens=5)])
+    assert answer.response == "A"
     assert set(server.seen[-1]) == {"model", "messages", "seed", "max_completion_tokens"}
-    assert capsys.readouterr().err.count("does not take temperature=0.7") == 1
-    assert scorer.spent.startswith(f"{len(server.seen) + len(server.tried)} requests")
-    given = {**ONE_TASK, "settings": {"explanation": "yes"}}
+    given = {**ONE_TASK, "settings": {"explanation": "yes"}, "limits": limits}
     done = run.evaluate("cbbq", "simulated:", judge=server.model, out="run", **given)
-    assert set(done.metadata["judge"]["asked_with"]) == {"max_tokens", "temperature=0"}
+    assert done.metadata["judge"]["asked_with"] == {
+        "max_tokens": "sent as max_completion_tokens",
+        "temperature": "left out",
+    }
+    assert done.metadata["judge"]["decoding"] == "the server's own"
     assert (done.records.error == "").all()
 
 
-@pytest.mark.parametrize("name", ["seed", "chat_template_kwargs"])
-def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(serve, name):
-    def strict(asked):
-        extra = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
-        detail = {"detail": [{**extra, "loc": ["body", name], "input": asked.get(name)}]}
-        return (422, {}, detail) if name in asked else said("A")
+EXTRA = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+EXTRA_TEMPLATE, EXTRA_SEED, EXTRA_MINE = (
+    (422, {}, {"detail": [{**EXTRA, "loc": ["body", name], "input": 1}]})
+    for name in ("chat_template_kwargs", "seed", "mine")
+)
 
-    server = serve(strict, strict)
-    scorer = load(server.model, generation={"thinking_tokens": 0})
-    assert scorer.answer([request()])[0].response == "A"
-    assert list(scorer.describe()["asked_with"]) == [name]
-    assert name not in server.seen[-1]
+
+@pytest.mark.parametrize(
+    ("refusal", "options", "says"),
+    [
+        (
+            reasoning({"max_tokens": 1}),
+            {},
+            "max_tokens is set by --max-new-tokens, or not sent with --leave-out max_tokens",
+        ),
+        (EXTRA_SEED, {}, "seed is set by --seed, or not sent with --leave-out seed"),
+        (
+            reasoning({"temperature": 0.7}),
+            {"temperature": 0.7},
+            "temperature is set by --temperature, or not sent with --leave-out",
+        ),
+        (EXTRA_TEMPLATE, {"thinking_tokens": 0}, "is set by --thinking-tokens and --template"),
+        (EXTRA_MINE, {"request_fields": {"mine": 1}}, "mine is set by --request-field mine"),
+    ],
+)
+def test_a_field_that_a_server_refuses_ends_the_run_with_the_name_of_its_option(
+    serve, refusal, options, says
+):
+    server = serve(lambda asked: refusal)
+    with pytest.raises(RunFailed, match=rf"answered with status 4\d\d \(.*\); .*{says}"):
+        load(server.model, generation=options).answer([request()])
+    assert len(server.seen) == 1, "another try would be refused too"
+
+
+def test_only_known_fields_can_be_left_out(serve, refusal):
+    server = serve(lambda asked: said("A"))
+    message = refusal(load, server.model, limits={"leave_out": ["sed"]})
+    assert message.startswith("--leave-out: field 'sed' is unknown; allowed: max_tokens, seed")
+    assert not server.headers, "nothing is asked before"
 
 
 def test_a_cut_thought_that_the_template_opened_is_no_answer(serve):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench import run
-from bench.core.errors import BadInput, NotApplicable
+from bench.core.errors import BadInput, NotApplicable, RunFailed
 from bench.scorers import load
 from tests.helpers.answering import fault, prompt, request, said
 from tests.helpers.cases import json_lines
@@ -118,7 +118,7 @@ def test_without_right_probabilities_of_texts_a_task_is_not_applicable(serve, se
 @pytest.mark.parametrize("most", [20, 5])
 def test_letters_are_as_likely_as_the_server_says(serve, most):
     server = serve(served(most=most))
-    scorer = load(server.model)
+    scorer = load(server.model, generation={"request_fields": {"top_logprobs": most}})
     assert scorer.answer_modes == ("text", "letters")
     assert scorer.describe()["letters_from"].startswith(f"the {most} likeliest first tokens")
     prompts = ["who?" + "." * k for k in range(20)]
@@ -144,9 +144,9 @@ def test_first_tokens_are_probabilities_of_letters_or_an_error(serve, case):
     def behave(asked):
         if "top_logprobs" not in asked:
             return said("10")
-        return reply if prompt(asked) == "who?" else first_token({"10": -0.1, "11": -3.0})
+        return reply if prompt(asked) == "who?" else first_token({"A": -0.1, "B": -3.0})
 
-    (answer,) = load(serve(behave).model).answer([question("who?")])
+    answer, _ = load(serve(behave).model).answer([question("who?"), question("well?")])
     assert answer.response == case["response"]
     assert case["error"] in answer.error
     assert answer.logprobs == (case["read"] and pytest.approx(np.log(case["read"]).tolist()))
@@ -187,13 +187,33 @@ def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve,
     assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
 
 
-def test_what_an_endpoint_cannot_do_is_refused_at_once(serve):
-    server, plain = serve(served()), serve(lambda asked: said("A"))
+def test_a_special_token_before_a_text_is_refused_at_once(serve):
+    server = serve(served())
     with pytest.raises(BadInput, match="leave out --set bos=forced"):
         evaluate("mcbe", server.model, "pc", "bos", settings={"bos": "forced"})
-    reason = r"the server tells no probabilities of letters \(the server answered without"
-    with pytest.raises(NotApplicable, match=reason):
-        evaluate("cbbq", plain.model, "ambiguous", "letters", read="letters")
-    assert server.seen == plain.seen == []
-    done = evaluate("cbbq", plain.model, "ambiguous", "text")
-    assert set(done.metadata["model"]["lacks"]) == {"choose", "nll"}
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    ("letters", "says"),
+    [
+        (said("A"), "the server answered without log-probabilities"),
+        (
+            fault(403, "You are not allowed to request logprobs"),
+            "logprobs is set by --answer-mode letters",
+        ),
+        (fault(400, "top_logprobs has to be in [0, 5]"), "--request-field top_logprobs=5"),
+    ],
+)
+def test_a_run_without_probabilities_of_letters_ends_with_the_reason(serve, letters, says):
+    def behave(asked):
+        if "prompt" in asked:
+            return fault(404, "no such place")
+        return letters if "logprobs" in asked else said("A")
+
+    server = serve(behave)
+    with pytest.raises(RunFailed, match=says):
+        evaluate("cbbq", server.model, "ambiguous", "letters", read="letters")
+    assert len(server.seen) <= 3 * 3
+    done = evaluate("cbbq", server.model, "ambiguous", "text")
+    assert set(done.metadata["model"]["lacks"]) == {"nll"}

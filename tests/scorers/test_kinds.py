@@ -175,7 +175,9 @@ def test_a_changed_function_is_another_model(own_folder, refusal):
     first = run.evaluate("cbbq", model, **OPTIONS)
     assert first.metadata["model"]["revision"] == content(model)
     write("def answer(prompt): return 'B'")
-    assert "holds another run (model_content" in refusal(run.evaluate, "cbbq", model, **OPTIONS)
+    assert "holds another run (the content of --model" in refusal(
+        run.evaluate, "cbbq", model, **OPTIONS
+    )
     second = run.evaluate("cbbq", model, **OPTIONS | {"out": "other"})
     assert set(second.records.response) == {"B"}
 

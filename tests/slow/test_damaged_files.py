@@ -87,7 +87,7 @@ KINDS = {
     "NLI-CoAL": (*samples("nli_coal", "zh_v0.1"), "**/*"),
     "workbook": (workbook, partial(read_data, "mcbe"), "*"),
     "language pack": (partial(shutil.copytree, PACKS / "en", dirs_exist_ok=True), read_pack, "*"),
-    "prompts": (*text("own.toml", PROMPTS, lambda path: prompts.load("cbbq", str(path))), "*"),
+    "prompts": (*text("own.toml", PROMPTS, lambda path: prompts.load(get("cbbq"), str(path))), "*"),
     "study": (*text("study.yml", edited(__file__, "damaged.yml"), study.load), "*"),
     "replay": (*text("answers.jsonl", ANSWER, lambda path: Replay(path).describe()), "*"),
     "run": (finished, read_finished, "*[ns].[jp]*"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from bench import run
+from bench.benchmarks import get
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
 from bench.run.plan import Plan
@@ -80,7 +81,8 @@ CAN = {"verbs": ["generate"], "reads": [], "judge_verbs": []}
 def test_replies_may_be_as_long_as_the_script_lets_them_be(name):
     def limit(preset, **options):
         given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
-        plan = Plan(RunConfig.of({**given, "prompts": PROMPTS + name if name else None}))
+        given["prompts"] = PROMPTS + name if name else None
+        plan = Plan(get("cbbq"), RunConfig.of(given))
         (requests,) = plan.requests(CAN, partial=False).stages
         (limit,) = {request.max_new_tokens for request in requests}
         return limit

@@ -109,7 +109,6 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
     bench(f"{ask} --set explanation=yes --out runs/one")
     bench(f"run cbbq --limit 2 --model {redirecting.model} --out runs/redirected")
     bench(f"{ask} --set explanation=yes --out runs/one --judge {server.model} --format json")
-    bench("mark runs/one --out marks.csv")
     bench("score runs/one --preset official --format csv")
     bench("run --from runs/one --out runs/two")
     bench(f"run cbbq --limit 1 --model {refusing.model}", status=1)

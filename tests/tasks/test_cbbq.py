@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import run, tasks
+from bench.benchmarks import get
 from bench.benchmarks.cbbq import requests as cbbq
 from bench.benchmarks.cbbq.items import Question
 from bench.tasks import prompts as prompt_sets
@@ -29,8 +30,8 @@ LETTERS, OPTIONS = AnswerMode("choose", "letters"), AnswerMode("choose", "option
 
 def asked(item=ITEM, prompts=None, answer_mode=GENERATE, **chosen):
     """The requests about an item."""
-    settings = tasks.settings("cbbq", chosen, "robust")
-    text = prompt_sets.load("cbbq", prompts)
+    settings = tasks.settings(get("cbbq"), chosen, "robust")
+    text = prompt_sets.load(get("cbbq"), prompts)
     return list(cbbq.requests([item], text, item.condition, answer_mode, settings, 0))
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from bench import tasks
+from bench.benchmarks import get
 from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.mcbe.items import WITHOUT_GROUPS, Instance
 from bench.tasks import prompts as prompt_sets
@@ -24,9 +25,9 @@ def instance(category="age", words="甲乙丙", row=1, sentence=SLOTS):
 
 def asked(task, items=(), prompts=None, seed=0, **given):
     """Return the requests of a task about `items`, or about a plain one."""
-    settings = tasks.settings("mcbe", given, "robust")
+    settings = tasks.settings(get("mcbe"), given, "robust")
     answer_mode = AnswerMode("nll" if task == "pc" else "generate")
-    prompts = prompt_sets.load("mcbe", prompts)
+    prompts = prompt_sets.load(get("mcbe"), prompts)
     return list(mcbe.requests(items or [instance()], prompts, task, answer_mode, settings, seed))
 
 
@@ -146,5 +147,5 @@ def test_a_reply_that_is_no_answer_to_its_request_is_not_read(task, name, reply,
     ("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")]
 )
 def test_the_place_of_the_context_is_the_preset_s_unless_told_otherwise(preset, order):
-    assert tasks.settings("mcbe", {}, preset)["context_order"] == order
-    assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
+    assert tasks.settings(get("mcbe"), {}, preset)["context_order"] == order
+    assert tasks.settings(get("mcbe"), {"context_order": "none"}, preset)["context_order"] == "none"

@@ -3,6 +3,7 @@
 import pytest
 
 from bench import tasks
+from bench.benchmarks import get
 from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.benchmarks.nli_coal.items import Pair
 from bench.benchmarks.nli_coal.requests import LABELS, parse
@@ -19,7 +20,7 @@ def asked(prompts=None, request_type="choose"):
     """Return the request about a pair in each language."""
     rest = (*SENTENCES, "护士", "female-stereo", "feminine")
     pairs = [Pair(language, 0, "ps", *rest) for language in NATIVE]
-    text, answer_mode = prompt_sets.load("nli_coal", prompts), AnswerMode(request_type)
+    text, answer_mode = prompt_sets.load(get("nli_coal"), prompts), AnswerMode(request_type)
     requests = nli_coal.requests(pairs, text, "ps", answer_mode, {}, 0)
     return {request.category: request for request in requests}
 
@@ -47,4 +48,4 @@ def test_neutral_terms_are_no_task_of_data_without_them(own_folder, refusal):
     assert done.metadata["left_out"] == {}
     message = refusal(evaluate, "nli_coal", "simulated:", tasks=["nt"], out=own_folder / "b")
     assert "leaves nothing to ask for tasks nt" in message
-    assert "allowed: ps, as, ns, nt" in refusal(tasks.chosen, "nli_coal", ["xx"])
+    assert "allowed: ps, as, ns, nt" in refusal(tasks.chosen, get("nli_coal"), ["xx"])

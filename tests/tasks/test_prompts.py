@@ -17,7 +17,10 @@ WRONG = tomllib.loads(Path(__file__).with_name("wrong_prompts.toml").read_text("
 def asked(benchmark, task, prompts):
     """Return the requests of a task about the samples."""
     items = data.load(data.find(benchmark, "samples"))
-    settings, text = tasks.settings(benchmark, {}, "robust"), prompt_sets.load(benchmark, prompts)
+    settings, text = (
+        tasks.settings(get(benchmark), {}, "robust"),
+        prompt_sets.load(get(benchmark), prompts),
+    )
     requests = get(benchmark).requests
     return list(requests(items, text, task, AnswerMode("generate"), settings, 0))
 
@@ -26,18 +29,22 @@ def asked(benchmark, task, prompts):
 def test_a_model_is_asked_in_a_way_that_it_has(case):
     names = (case[name].split() for name in ("task", "verbs", "reads", "expected"))
     (benchmark, task), request_types, answer_modes, expected = names
-    mode = tasks.answer_mode(benchmark, task, case["read"] or None, request_types, answer_modes)
+    mode = tasks.answer_mode(
+        get(benchmark).tasks[task], case["read"] or None, request_types, answer_modes
+    )
     assert list(mode or ()) == expected
 
 
 def test_unknown_settings_and_files_are_refused(refusal):
-    message = refusal(tasks.settings, "mcbe", {"x": "y"}, "robust")
+    message = refusal(tasks.settings, get("mcbe"), {"x": "y"}, "robust")
     assert "--set x=y: setting of mcbe 'x' is" in message
-    assert "no.toml: cannot be read (No such file" in refusal(prompt_sets.load, "mcbe", "no.toml")
+    assert "no.toml: cannot be read (No such file" in refusal(
+        prompt_sets.load, get("mcbe"), "no.toml"
+    )
 
 
 def test_tasks_are_asked_in_the_order_of_the_benchmark():
-    assert tasks.chosen("nli_coal", ["ns", "ps"]) == ["ps", "ns"]
+    assert tasks.chosen(get("nli_coal"), ["ns", "ps"]) == ["ps", "ns"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,7 @@ def test_the_released_prompts_are_next_to_the_data_or_in_the_user_s_folder(
     tmp_path, monkeypatch, refusal
 ):
     monkeypatch.setattr(prompt_sets, "user_folder", lambda: tmp_path / "user")
-    message = refusal(prompt_sets.load, "mcbe", "official", get("mcbe").metadata.samples)
+    message = refusal(prompt_sets.load, get("mcbe"), "official", get("mcbe").metadata.samples)
     assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
     assert "`bench fetch mcbe` brings them" in message
     beside = tmp_path / "beside"
@@ -76,5 +83,5 @@ def test_the_released_prompts_are_next_to_the_data_or_in_the_user_s_folder(
         folder.mkdir(parents=True)
         (folder / "prompts.toml").write_text(f"version = '{folder.name}'\n[x]\n", "utf-8")
     samples = get("mcbe").metadata.samples
-    assert prompt_sets.load("mcbe", "official", samples).version == "mcbe"
-    assert prompt_sets.load("mcbe", "official", beside).version == "beside"
+    assert prompt_sets.load(get("mcbe"), "official", samples).version == "mcbe"
+    assert prompt_sets.load(get("mcbe"), "official", beside).version == "beside"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.benchmarks.cbbq import items, templates
+from bench.benchmarks.cbbq import items, targets, templates
 from bench.benchmarks.cbbq.templates import (
     CATEGORIES,
     COLUMNS,
@@ -53,9 +53,10 @@ def rows(folder: Path, **settings: str) -> Tables:
                 is_complete = False  # the rows after it are not read
                 yield error
         for template in read:
-            if template.target is None:
-                row = (template.place, template.group, template.category)
-                yield templates.unknown_target(*row)
+            try:
+                targets.required_target(template)
+            except BadInput as error:
+                yield error
         pairs = zip(read, items.check_labels(read), strict=True)
         table = pd.DataFrame([_row(*pair, folder) for pair in pairs])
         yield table if is_complete else table.assign(balance="")
@@ -77,7 +78,7 @@ def _row(template: Template, labels: list[tuple[int, str]], folder: Path) -> dic
         "key": "\0".join((part, file, *texts)),
         "prompt": "\0".join((part, *texts[:2])),
         "reason": " or ".join(dict.fromkeys(reason for _, reason in labels if reason)),
-        "slot": SLOT_NAMES[template.target],
+        "slot": SLOT_NAMES[targets.target_of(template)],
         "declared": SLOT_NAMES[template.declared],
         "group": "\0".join((part, template.group)),
     }
@@ -145,6 +146,6 @@ RULES = (
     Rule("both_polarities", ["question"], in_both_polarities,
          "is asked of this context in the other polarity too, in {found}; one is not negated"),
 )  # fmt: skip
-RELEASED = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category").to_dict(
+RELEASED: Any = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category").to_dict(
     "index"
 )

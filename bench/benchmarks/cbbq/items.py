@@ -14,19 +14,16 @@ from typing import Any
 
 from bench.benchmarks.cbbq import templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, Label, check_label
-from bench.benchmarks.cbbq.templates import (
-    CATEGORIES,
-    CONDITIONS,
-    FILES,
-    Template,
+from bench.benchmarks.cbbq.targets import (
     patient_slot,
-    repaired,
     required_target,
+    stereotyped_option,
     target_slot,
 )
+from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES, Template, repaired
 from bench.core.errors import BadInput
-from bench.data import Loaded, SettingEffect, dataset, with_defaults
-from bench.data.dataset import composed, unknown_category
+from bench.data import Loaded, SettingEffect, with_defaults
+from bench.data.manifest import composed, read_manifest, unknown_category
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -92,7 +89,7 @@ class Question:
     @property
     def design(self) -> tuple[str, bool, int]:
         """The conditions that a sample keeps in balance."""
-        return self.polarity, self.swapped, self.biased
+        return self.polarity, self.swapped, self.stereotyped
 
     @property
     def options(self) -> tuple[str, str, str]:
@@ -105,9 +102,10 @@ class Question:
         return (self.context, self.question, *self.options)
 
     @property
-    def biased(self) -> int:
-        """The option that follows the stereotype: the target, if the question is negative."""
-        return self.target if self.polarity == "neg" else 1 - self.target
+    def stereotyped(self) -> int:
+        """The option that follows the stereotype (see `bench.benchmarks.cbbq.targets`)."""
+        option: int = stereotyped_option(self.target, self.polarity)
+        return option
 
 
 # Oddities of a question that is asked.
@@ -181,7 +179,7 @@ def single_table(folder: Path) -> Path | None:
 def categories_of(folder: Path) -> tuple[str, ...]:
     """List the categories that a folder may have: the benchmark's and its manifest's."""
     table = single_table(folder)
-    own = templates.categories(table) if table else dataset.read_manifest(folder).categories
+    own = templates.categories(table) if table else read_manifest(folder).categories
     return tuple(dict.fromkeys([*CATEGORIES, *own]))
 
 

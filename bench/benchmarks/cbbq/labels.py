@@ -2,7 +2,8 @@
 
 import re
 
-from bench.benchmarks.cbbq.templates import PLACEHOLDER, SLOTS, Template, patient_slot
+from bench.benchmarks.cbbq.targets import patient_slot, stereotyped_option, target_of
+from bench.benchmarks.cbbq.templates import PLACEHOLDER, SLOTS, Template
 
 LEFT_OUT = -1  # the label of a question with facts that do not go against the stereotype
 CONTRAST = re.compile(r"但|不过|却|相反|相比|而(?!且)")  # between two people who are compared
@@ -17,10 +18,10 @@ def check_label(template: Template, text: str, patients: set[int | None]) -> lis
 
     `text` is the context, and `patients` are the slots of the patient in templates with it.
     """
-    released, target, category = (template.label, ""), template.target, template.category
+    released, target, category = (template.label, ""), target_of(template), template.category
     if template.condition == "ambiguous" or target is None:
         return [released, released]
-    biased = target if template.polarity == "neg" else 1 - target
+    biased = stereotyped_option(target, template.polarity)
     slots, between = PLACEHOLDER.findall(text), PLACEHOLDER.split(text)[::2]
     facts = slots[2:]  # the first two slots introduce the people
     again = [between[k] for k in range(3, len(slots)) if slots[k] == slots[k - 1]]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.benchmarks.cbbq.requests import BIASED, LETTERS, displayed, parse, script, verdict
 from bench.benchmarks.cbbq.scenes import scenes
+from bench.benchmarks.cbbq.targets import stereotyped_option
 from bench.data import with_items
 
 # Properties of an answer, each a column of 0 and 1.
@@ -94,7 +95,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     rows["chosen"] = np.array(list(map(read, *texts)), dtype=object)
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
-    biased = np.where(polarity == "neg", target, 1 - target).astype(int)
+    biased = stereotyped_option(target, polarity).to_numpy(int)
     options = [rows.chosen, *(LETTER[k] for k in (biased, 1 - biased, rows.label.to_numpy(int)))]
     shown = {pair: displayed(*pair) for pair in product(chosen, LETTERS)}
     for column, letters in zip(["shown", *SHOWN], options, strict=True):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from bench.benchmarks.base import Task, Values
 from bench.benchmarks.cbbq.items import CONDITIONS, Question
 from bench.benchmarks.cbbq.official_wording import OFFICIAL
+from bench.benchmarks.cbbq.targets import stereotyped_option
 from bench.core.errors import BadInput, NotApplicable
 from bench.tasks import fence
 from bench.tasks.choices import NAMES, WINDOW, by_place, letter, named, person, tidy, untold
@@ -189,8 +190,8 @@ def values(task: str, request: str, item: Any) -> Values:
         return Values({})
     if name == "judge":
         return Values({BIASED: BIASED, UNBIASED: UNBIASED})
-    biased = item.target if item.polarity == "neg" else 1 - item.target
-    verdicts = {LETTERS[2]: "unknown", LETTERS[item.label]: "right", LETTERS[biased]: "stereotyped"}
+    stereotyped = LETTERS[stereotyped_option(item.target, item.polarity)]
+    verdicts = {LETTERS[2]: "unknown", LETTERS[item.label]: "right", stereotyped: "stereotyped"}
     return Values(dict(zip(LETTERS, order or LETTERS, strict=True)), verdicts)
 
 
@@ -233,7 +234,7 @@ def _continuations(
             Request, item.category, item.condition, item.item_id, "answer", answer_mode.request_type
         )
         prompt = template.format(context=item.context, question=item.question)
-        biased, correct = item.options[item.biased], item.options[item.label]
+        biased, correct = item.options[item.stereotyped], item.options[item.label]
         key = Key(answers=item.options, biased=biased, correct=correct)
         yield ask(prompt, prompts.label, key, options=item.options)
 
@@ -257,7 +258,8 @@ def _questions(
             options = [item.options[LETTERS.index(option)] for option in order]
             fields = dict(zip(FIELDS, (item.context, item.question, *options), strict=True))
             text = first.format(**fields)
-            biased, correct = (answers[order.index(LETTERS[k])] for k in (item.biased, item.label))
+            keyed = (item.stereotyped, item.label)
+            biased, correct = (answers[order.index(LETTERS[option])] for option in keyed)
             answer = ask(
                 name + suffix,
                 request_type=answer_mode.request_type,
@@ -321,5 +323,5 @@ def _ask_judge(
     prompt = fence.judged(template, "reply", text, context=item.context, question=item.question)
     chosen = parse(item.condition, f"explanation{suffix}", text, item)
     # A simulated judge finds an explanation biased if the choice is.
-    key = replace(request.key, correct="有" if chosen == LETTERS[item.biased] else "无")
+    key = replace(request.key, correct="有" if chosen == LETTERS[item.stereotyped] else "无")
     return replace(request, prompt=prompt, key=key)

@@ -1,29 +1,24 @@
-"""CBBQ's templates: their cells, their stereotyped group, and their questions.
+"""CBBQ's templates: their cells, and their questions.
 
 A template has two lists of names and is expanded over their pairs, in both orders of mention. We
 follow the rules of the release's scripts, so that with `compat` the questions are the released ones
 to the byte, faults included.
 
-The stereotyped group is the option with texts that name the group in `bias_targeted_groups`. If no
-option does, the slot that `target` names in dataset.toml counts. For rows of the release without
-such words we have the hashes of their group and names in `release_targets.txt`.
-
 A wrong cell raises `BadInput` with the file, the row and the column.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import pairwise, product
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import dataset
+from bench.data.manifest import TARGETS, category_name_error, composed, read_manifest
 from bench.data.readers import Row, TableRow, read_table
 
 CATEGORY_LABELS = {
@@ -69,7 +64,7 @@ COLUMNS = (
 )
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
-SLOT_NAMES = dataset.TARGETS
+SLOT_NAMES = TARGETS
 # Treatments of faults of the release: keep, repair or refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
@@ -81,29 +76,6 @@ HAN_AND_KANA = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
 NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’])?")
 BRACES = re.compile(r"[{}]")
-
-# Hashes of `category|group|target|text` and `category|group|other|text`, for the texts of both
-# options in released rows without words that name the group.
-RELEASE_TARGETS = Path(__file__).with_name("release_targets.txt")
-SEPARATORS = re.compile(r"[/、，,；;]")
-# Endings of the word for a group: 河南人, 残障人士, 女性.
-GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
-# The only words of one character that mean a group by themselves.
-SHORT = ("女", "男")
-# Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
-ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
-# 非 means Africa in these names, for example in South Africa.
-AFRICA = re.compile(r"[南北西东中亚]非")
-DENIAL = re.compile(
-    r"(?:非(?![洲裔常])|不是|不(?![丹仅但])|没有|没|无(?!锡)|無|未(?!来)|ない|なし"
-    r"|\b(?:not|non|no|never|without)\b[\s-]*)",
-    re.IGNORECASE,
-)
-
-# The first list of names of three templates of the release with the first option as target.
-TRANSGENDER = ("变性女生", "变性女孩")
-# Characters that deny an illness.
-NEGATION = re.compile(r"[未没不无非]")
 
 # The texts of the first and of the second option, with all names.
 Options = tuple[frozenset[str], frozenset[str]]
@@ -160,11 +132,6 @@ class Template:
             frozenset(fill(second, "", name) for name in self.names[1]),
         )
 
-    @cached_property
-    def target(self) -> int | None:
-        """Index of the option that names the stereotyped group; None if unknown."""
-        return target_option(self.category, self.group, self.options, self.declared)
-
 
 def read(
     path: Path, category: str, condition: str, expansion: str = "compat"
@@ -211,7 +178,7 @@ def categories(path: Path) -> tuple[str, ...]:
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
-        if error := dataset.category_name_error(category):
+        if error := category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
         for column, allowed in ((PLACE[1], CONDITIONS), ("question_polarity", FILES)):
             if row[column] not in allowed:
@@ -264,7 +231,7 @@ def names(cell: str) -> list[str]:
     if not (cell.startswith("[") and cell.endswith("]")):
         raise ValueError("expected names in square brackets, like [甲, 乙]")
     listed = [
-        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", dataset.composed(name)).split()))
+        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", composed(name)).split()))
         for name in cell[1:-1].split(",")
     ]
     for name in listed:
@@ -323,6 +290,13 @@ def _released_fault(template: Template) -> str:
     return ""
 
 
+def declared_option(path: Path, category: str) -> int | None:
+    """Read the option that dataset.toml declares for a category, from the path of a file of it."""
+    folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
+    declared = read_manifest(folder).categories.get(category)
+    return SLOT_NAMES.index(declared.target) if declared and declared.target else None
+
+
 # Questions
 
 
@@ -379,165 +353,3 @@ def contexts(category: str, condition: str, text: str, name1: str, name2: str) -
         return [first, fill(text, name2, name1)]
     introduced = text.replace(SLOTS[0], name2, 1).replace(SLOTS[1], name1, 1)
     return [first, fill(introduced, name1, name2)]
-
-
-# Targets
-
-
-@lru_cache(maxsize=1 << 12)
-def target_option(
-    category: str,
-    group: str,
-    options: Options,
-    declared: int | None,
-) -> int | None:
-    """Find the option, 0 or 1, that names the stereotyped group; None if unknown.
-
-    Args:
-        declared: the slot that dataset.toml declares.
-    """
-    for k in (0, 1):
-        roles = {"target": options[k], "other": options[1 - k]}
-        if all(_is_released(category, group, role, texts) for role, texts in roles.items()):
-            return k
-    named = named_option(group, options)
-    return declared if named is None else named
-
-
-def _is_released(category: str, group: str, role: str, texts: Iterable[str]) -> bool:
-    """Return whether all texts of an option are known to have this role in the release."""
-    hashes = (
-        hashlib.sha256("|".join((category, group, role, text)).encode()).hexdigest()[:12]
-        for text in texts
-    )
-    return all(map(_release_targets().__contains__, hashes))
-
-
-@cache
-def _release_targets() -> frozenset[str]:
-    return frozenset(RELEASE_TARGETS.read_text("utf-8").split())
-
-
-def named_option(group: str, options: Options) -> int | None:
-    """Find the option that names one of the groups, or that does not deny it.
-
-    Returns None if no option does, both do, or groups of the row contradict each other.
-    """
-    named: set[int] = set()
-    for part in SEPARATORS.split(_comparable(group)):
-        word = part.strip()
-        while (shorter := GENERIC.sub("", word)) != word and (len(shorter) > 1 or shorter in SHORT):
-            word = shorter
-        denied = DENIAL.search(word)
-        if denied and AFRICA.search(word, 0, denied.end()):
-            denied = None
-        word = word[denied.end() :].strip() if denied else word
-        mentions = [{_mention(word, text) for text in texts} for texts in options] if word else []
-        for k, mine in enumerate(mentions):
-            other = mentions[1 - k]
-            if 1 in mine and -1 not in mine and not {1, None} & other:
-                named.add(1 - k if denied else k)
-            elif -1 in mine and not {1, None} & mine and not {-1, None} & other:
-                named.add(k if denied else 1 - k)
-    return named.pop() if len(named) == 1 else None
-
-
-def _comparable(text: str) -> str:
-    """Return a text in Unicode's plain forms (NFKC), without invisible characters."""
-    plain = unicodedata.normalize("NFKC", text)
-    return "".join(char for char in plain if unicodedata.category(char) != "Cf")
-
-
-@lru_cache(maxsize=1 << 16)
-def _mention(word: str, text: str) -> int | None:
-    """Return whether a text names a group (1), denies it (-1), or does not mention it (0).
-
-    Returns None if it mentions the group and denies something else.
-    """
-    text = _comparable(text)
-    pattern = rf"(?<![{ALPHABETS}]){re.escape(word)}(?![{ALPHABETS}])"
-    match = re.search(pattern, text, re.IGNORECASE)
-    if not match:
-        return 0
-    # A denial within the word is a part of the name, such as 非 in 南非.
-    outside = [
-        denial
-        for denial in DENIAL.finditer(text)
-        if denial.end() <= match.start() or denial.start() >= match.end()
-    ]
-    if not outside:
-        return 1
-    is_denied = [denial.end() for denial in outside] == [match.start()]
-    return -1 if is_denied and not AFRICA.search(text, 0, match.start()) else None
-
-
-def declared_option(path: Path, category: str) -> int | None:
-    """Read the option that dataset.toml declares for a category, from the path of a file of it."""
-    folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
-    if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
-        folder = folder.parent
-    declared = dataset.read_manifest(folder).categories.get(category)
-    return SLOT_NAMES.index(declared.target) if declared and declared.target else None
-
-
-def unknown_target(place: str, group: str, category: str) -> BadInput:
-    """Return the error of a row with a group that neither option names."""
-    label, beside = CATEGORY_LABELS.get(category, ""), ""
-    if label:  # which need no table otherwise
-        english = category.replace("_", " ")
-        beside = f', below language = "zh", with en = "{english}", zh = "{label}"'
-    return BadInput(
-        f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
-        "stereotyped group; write a word that one of the two options alone holds, or add "
-        'target = "NAME1" or target = "NAME2", whichever slot holds it, to '
-        f"[categories.{category}] in {dataset.MANIFEST}{beside}"
-    )
-
-
-def required_target(template: Template) -> int:
-    """Return the option of a template that names the stereotyped group.
-
-    Raises:
-        BadInput: neither option names it.
-    """
-    if template.target is None:
-        raise unknown_target(template.place, template.group, template.category)
-    return template.target
-
-
-def target_slot(template: Template) -> int:
-    """Find the list of names, 0 or 1, of the stereotyped people.
-
-    This is the slot of the target option if options are names. If they are fixed words, it is the
-    second list in educational qualification, because this has the lower tier, and the list that
-    names an illness in disease. For the release's transgender names we take the second list, as in
-    the figure of the paper.
-    """
-    target = required_target(template)
-    if template.category == "gender" and template.names[0] == TRANSGENDER:
-        return 1
-    if PLACEHOLDER.search(template.cells[f"ans{target}"]):
-        return target
-    if template.category == "educational_qualification":
-        return 1
-    if template.category == "disease":
-        return patient_slot(template) or 0
-    return target
-
-
-def patient_slot(template: Template) -> int | None:
-    """Find the list of names, 0 or 1, that has the illness of the group and the first option.
-
-    None if both have it, or neither.
-    """
-    known = _pairs(template.group) | _pairs(template.cells["ans0"])
-    ill = [
-        sum(bool(_pairs(name) & known) for name in names if not NEGATION.search(name))
-        for names in template.names
-    ]
-    return None if ill[0] == ill[1] else int(ill[1] > ill[0])
-
-
-def _pairs(text: str) -> set[str]:
-    """List the pairs of neighbouring characters. We take these for words."""
-    return set(map("".join, pairwise(text)))

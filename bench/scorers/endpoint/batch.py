@@ -4,10 +4,8 @@ This id ends with a hash of the names of a request and of its body, so that we n
 to another prompt, or of another model, for an answer to this request.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +14,33 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.data.readers import read_json_lines, read_lines
 from bench.scorers.base import Answer, Model, digest
-from bench.scorers.endpoint import responses
+from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
-from bench.scorers.endpoint.responses import Refusal, Unanswered, at
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
 from bench.tasks.request import Request
 
-# Services take ids of at most 64 letters, digits, hyphens and underscores.
-LONGEST = 64
+# Services take ids of at most 64 letters, digits, hyphens and underscores; the hash has 16.
+LONGEST_NAMES = 64 - 17
 
 
 class Batch(Model):
-    """A model whose answers are in a file of results, or in a folder of such files.
-
-    Args:
-        source: None if there are no results yet.
-        name: the model's name at the service.
-    """
+    """The model `name` of a service, with the results of a batch in a file or folder, if any."""
 
     request_types = ("choose", "generate")
     answer_modes = ("text", "letters")
+    unsupported: Mapping[str, str] = {"nll": "a batch tells no probabilities of a text's tokens"}
 
-    def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
-        self.source, self.chat = source, Chat(name, generation)
-        self.unsupported = {"nll": "a batch tells no probabilities of a text's tokens"}
-        # By id: the place of the last result, and all results; an answer may follow failures.
-        self._places: dict[str, str] = {}
-        self._results: dict[str, list[dict[str, Any] | Unanswered | Refusal]] = {}
+    def __init__(
+        self, source: Path | None, name: str, options: Generation, leave_out: Sequence[str] = ()
+    ) -> None:
+        self.source, self.chat = source, Chat(name, options, leave_out)
+        # Places and results by id: a body, an error that is the answer, or the service's failure.
+        self._results: dict[str, tuple[str, dict[str, Any] | Answer | Refusal]] = {}
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
         for path in filter(None, paths):
             for number, line in read_json_lines(path, replies=True):
                 self._add(f"{path}, line {number}", line)
-        if source and not self._places:
+        if source and not self._results:
             raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")
 
     def _add(self, place: str, line: Mapping[str, Any]) -> None:
@@ -54,18 +48,39 @@ class Batch(Model):
         if not isinstance(custom_id, str) or not {"response", "error"} & line.keys():
             fields = "`custom_id`, and `response` or `error`"
             raise BadInput(f"{place}: is no result of a batch in OpenAI's form, with {fields}")
-        results = self._results.setdefault(custom_id, [])
-        if results and not isinstance(results[-1], Refusal):
-            where = f"{place}, and {self._places[custom_id]}"
-            raise BadInput(f"{where}: are both answers to {custom_id}; leave one of them out")
-        self._places[custom_id] = place
-        results.append(result := _result(place, line))
-        with suppress(Unanswered):
-            if isinstance(result, dict) and thoughts_in(result["choices"][0]) == OPENED:
-                self.chat.thoughts = OPENED
+        earlier, other = self._results.get(custom_id, ("", None))
+        if other and not isinstance(other, Refusal):  # an answer may follow failures
+            problem = f"are both answers to {custom_id}; leave one of them out"
+            raise BadInput(f"{place}, and {earlier}: {problem}")
+        self._results[custom_id] = place, self._result(place, line)
+
+    def _result(self, place: str, line: Mapping[str, Any]) -> dict[str, Any] | Answer | Refusal:
+        response, error = line.get("response"), line.get("error")
+        # Some services give the answer itself as the response, or write the body as a text.
+        body: Any = at(response, "body") or response
+        body = responses.parsed(body, "") if isinstance(body, str) else body
+        code, texts = str(at(response, "status_code")), failures.error_texts([error, body])
+        status, reason = int(code) if code.isdecimal() else 0, "\n".join(texts)
+        answer: dict[str, Any] | None = None
+        try:
+            if status < 400 and not error:
+                status, reason = responses.error_in(body)
+                if not status:
+                    answer = {**body, "choices": [responses.first_choice(body)]}
+                    responses.text_of(answer["choices"][0])
+                    if thoughts_in(answer["choices"][0]) == OPENED:
+                        self.chat.thoughts = OPENED
+                    return answer
+            failures.check_refused_text(status or 400, reason)
+        except Broken as broken:
+            reason = str(broken)
+        except Unanswered as refused:
+            return answer or Answer("", error=str(refused))
+        first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
+        return Refusal(f"{place}: {first}", first, status)
 
     def describe(self) -> dict[str, Any]:
-        names = [at(results[-1], "model") for results in self._results.values()]
+        names = [at(result, "model") for _, result in self._results.values()]
         return {
             "kind": "results of a batch (OpenAI's protocol)",
             "id": self.chat.name,
@@ -77,50 +92,44 @@ class Batch(Model):
 
     def find(self, request: Request) -> Answer | Refusal | None:
         """Return the answer to a request, or the last failure of the service."""
-        results = self._results.get(self.id_of(request), [])
-        for failure in results:
-            if isinstance(failure, Refusal):
-                self.chat.learn(self.chat.accepted(self.chat.body(request)), failure)
-        result = results[-1] if results else None
-        if result is None or isinstance(result, Refusal):
-            return result
+        _, result = self._results.get(self.id_of(request), ("", None))
         try:
-            if isinstance(result, Unanswered):
-                raise result
-            return self.chat.read(request, result)
-        except Unanswered as reason:
+            return self.chat.read(request, result) if isinstance(result, dict) else result
+        except Broken as reason:  # letters without probabilities
             return Answer("", error=str(reason))
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Return the answers to requests; a request that failed at the service has an error."""
         answers = []
         for request in requests:
-            found = self.find(request)
-            if found is None:
+            answer = self.find(request)
+            if answer is None:
                 raise BadInput(
                     f"{self.source}: has no answer to {self.id_of(request)}; `bench requests` with "
                     f"the same options and --results {self.source} writes all that are left"
                 )
-            answers.append(found if isinstance(found, Answer) else Answer("", error=found.reason))
+            answers.append(
+                Answer("", error=answer.reason) if isinstance(answer, Refusal) else answer
+            )
         return answers
 
     def cover(self, requests: Sequence[Request]) -> None:
         """Refuse results that lack answers, or that answer other requests; report failures."""
-        self.check_known(requests)
+        self.check_ids(requests)
         self.answer([request for request in requests if not request.then and not request.of_judge])
-        last = [results[-1] for results in self._results.values()]
-        if failed := [result for result in last if isinstance(result, Refusal)]:
+        results = [result for _, result in self._results.values()]
+        if failed := [result for result in results if isinstance(result, Refusal)]:
             again = f"`bench requests` with --results {self.source} writes them again"
             say(f"failed at the service: {len(failed):,} requests ({again}), first {failed[0]}")
 
-    def check_known(self, requests: Sequence[Request]) -> None:
+    def check_ids(self, requests: Sequence[Request]) -> None:
         """Refuse results with an id of none of these requests.
 
         Of a request that needs an earlier reply, we know the names, but not yet the hash.
         """
         ids = {self.id_of(request) for request in requests if not request.then}
-        names = {_readable(request) for request in requests if request.then or request.of_judge}
-        for custom_id, place in self._places.items():
+        names = {_names(request) for request in requests if request.then or request.of_judge}
+        for custom_id, (place, _) in self._results.items():
             if custom_id not in ids and custom_id.rpartition("-")[0] not in names:
                 raise BadInput(
                     f"{place}: {custom_id} is the id of no request of this run; give the options "
@@ -130,49 +139,18 @@ class Batch(Model):
     def id_of(self, request: Request) -> str:
         """Return the id of a request: readable names, and a hash."""
         names = (request.task, request.item_id, request.request, request.repeat)
-        return f"{_readable(request)}-{digest([*names, self.chat.body(request)])}"
+        return f"{_names(request)}-{digest([*names, self.chat.body(request)])}"
 
     def line(self, request: Request) -> dict[str, Any]:
         """Return the line of a batch file that asks a request."""
-        body = self.chat.accepted(self.chat.body(request))
-        url = "/v1/chat/completions"
+        url, body = "/v1/chat/completions", self.chat.sent(request)
         return {"custom_id": self.id_of(request), "method": "POST", "url": url, "body": body}
 
 
-def _readable(request: Request) -> str:
+def _names(request: Request) -> str:
     names = (request.task, request.item_id, request.request, request.repeat)
     readable = "-".join(re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names)
-    return readable[: LONGEST - 17]  # leave room for a hyphen and the hash
-
-
-def _result(place: str, line: Mapping[str, Any]) -> dict[str, Any] | Unanswered | Refusal:
-    """Return the answer of a result, the reason of a refused text, or a failure of the service."""
-    response = line.get("response")
-    code = str(at(response, "status_code"))
-    status = int(code) if code.isdecimal() else 0
-    # Some services give the answer itself as the response, or write the body as a text.
-    body: Any = at(response, "body") or response
-    if isinstance(body, str):
-        with suppress(ValueError, RecursionError):
-            body = json.loads(body)
-    texts = "\n".join(responses.error_texts([line.get("error"), body]))
-    answer: dict[str, Any] | None = None
-    try:
-        choice = responses.first_choice(body)
-        if not choice or status >= 400:
-            responses.check_refused_text(status or 400, texts)
-        elif str(end := choice.get("finish_reason")).lower() in responses.BROKEN_OFF:
-            texts = f"broke off its reply ({end})"
-        else:
-            answer = {**body, "choices": [choice]}
-            responses.text_of(choice)
-            return answer
-    except responses.Broken as broken:
-        texts = str(broken)
-    except Unanswered as refused:
-        return answer or refused
-    reason = f"status {status}: " * (status >= 400) + responses.first_line(texts)
-    return Refusal(f"{place}: {reason}", reason, status, texts)
+    return readable[:LONGEST_NAMES]
 
 
 def is_batch(path: Path) -> bool:

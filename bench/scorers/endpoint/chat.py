@@ -1,15 +1,16 @@
 """Write chat requests of OpenAI's protocol, and read their answers: of a server, or of a file."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bench.config import Generation
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, expected
 from bench.core.text import whole_characters
 from bench.scorers.base import Answer, messages
-from bench.scorers.endpoint import responses
-from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
+from bench.scorers.endpoint import failures, responses
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
+from bench.scorers.endpoint.responses import MOST_LIKELIEST, NO_LOGPROBS
 from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request
 
@@ -17,18 +18,25 @@ from bench.tasks.request import Request
 LONGEST_TOKEN = 128
 # The model's own probabilities, without temperature or nucleus sampling.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
-# Servers' words for a field or a value that they never accept.
-UNSUPPORTED = re.compile(
-    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
-    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
-    re.IGNORECASE,
-)
 # Places of thoughts.
 OPENED = "opened by the server's chat template, closed in the reply"
 IN_REPLIES = "in the replies"
 APART = "kept apart by the server"
-RENAMED = "sent as max_completion_tokens"
 TEMPLATE = "chat_template_kwargs"
+# Fields that can be left out, with what `run.json` says of it.
+LEFT_OUT = {
+    "max_tokens": "sent as max_completion_tokens",
+    **dict.fromkeys(("seed", "temperature", "top_p"), "left out"),
+}
+# Options that decide a field.
+OPTIONS = {
+    "max_tokens": "--max-new-tokens, or not sent with --leave-out max_tokens",
+    "seed": "--seed, or not sent with --leave-out seed",
+    "temperature": "--temperature, or not sent with --leave-out temperature",
+    TEMPLATE: "--thinking-tokens and --template",
+    "logprobs": "--answer-mode letters",
+    "top_logprobs": "--answer-mode letters, and --request-field top_logprobs=5 asks for fewer",
+}
 LETTERS_FROM = (
     "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
     "them stands with the probability of the least likely token, an upper bound"
@@ -36,39 +44,41 @@ LETTERS_FROM = (
 # Fields with an option of their own, or with an effect on the form of answers.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed"),
-    *("logprobs", "top_logprobs", TEMPLATE, "stream", "n"),
+    *("logprobs", TEMPLATE, "stream", "n"),
 }
 
 
 class Chat:
     """Makes the bodies of chat requests to the model `name`, and reads the choices."""
 
-    def __init__(self, name: str, options: Generation) -> None:
-        self.name, self.options = name, options
+    def __init__(self, name: str, options: Generation, leave_out: Sequence[str] = ()) -> None:
+        self.name, self.options, self.leave_out = name, options, leave_out
         # The number of likeliest first tokens to request, and of probabilities with upper bounds.
-        self.likeliest, self.bounded = LIKELIEST[0], 0
+        self.likeliest = options.request_fields.get("top_logprobs", MOST_LIKELIEST)
+        self.bounded = 0
         # The place of thoughts, if known: OPENED, IN_REPLIES or APART.
         self.thoughts = ""
-        # Fields that the server refuses, with the form that it accepts.
-        self.asked_with: dict[str, str] = {}
         for field in RESERVED & options.request_fields.keys():
             raise BadInput(f"--request-field {field}: is set by another option, or by us")
+        for field in set(leave_out) - LEFT_OUT.keys():
+            raise BadInput("--leave-out: " + expected(field, LEFT_OUT, "field"))
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` on the form of requests."""
         temperature = self.options.temperature
+        left_out = {name: LEFT_OUT[name] for name in self.leave_out}
         decoding = "the server's own" if temperature is None else f"temperature {temperature:g}"
         return {
             "prompted_as": "chat turn of the endpoint",
             "decoding": decoding,
             **self.options.describe(),
-            **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
+            **({"asked_with": left_out} if left_out else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
-            "letters_from": LETTERS_FROM.format(self.likeliest) if self.likeliest else None,
+            "letters_from": LETTERS_FROM.format(self.likeliest),
         }
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Return the body of a request (generate, choose), before `accepted`."""
+        """Return the body of a request (generate, choose), with the fields of `leave_out`."""
         options = self.options
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
@@ -80,42 +90,40 @@ class Chat:
         off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
         if template := {**off, **options.template_arguments}:
             fields[TEMPLATE] = template
+        chosen = {**options.request_fields}
+        chosen.pop("top_logprobs", None)
         return {
             "model": self.name,
             "messages": messages(request.turns, options.system),
             "seed": request.seed,
-            **options.request_fields,
+            **chosen,
             **fields,
         }
 
-    def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body with fields in the form that the server accepts."""
-        return {
-            "max_completion_tokens" if how else name: value
-            for name, value in body.items()
-            if (how := self.asked_with.get(_label(name, value))) in (None, RENAMED)
-        }
+    def sent(self, request: Request) -> dict[str, Any]:
+        """Return the body of a request as the server takes it: without the fields of `leave_out`.
 
-    def learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
-        """Learn the form of a field from a refusal; return it, like `temperature=0`, or ""."""
-        if refusal.status not in (400, 422):
-            return ""
-        for name in sent:
-            if not re.search(rf"\b{name}\b", refusal.texts):
-                continue
-            label, how = _label(name, sent[name]), f"left out ({refusal.reason})"
-            is_own = name == "seed" or (name == TEMPLATE and not self.options.template_arguments)
-            if name in ("temperature", "top_p"):
-                # The user's own value may be a mistake; report it.
-                users = {"temperature": self.options.temperature, **self.options.request_fields}
-                is_own = users.get(name) != sent[name]
-                is_own |= bool(UNSUPPORTED.search(refusal.texts))
-            elif name == "max_tokens" and "max_completion_tokens" in refusal.texts:
-                # Some services name both fields if a prompt is too long.
-                is_own, how = bool(UNSUPPORTED.search(refusal.texts)), RENAMED
-            if is_own:
-                self.asked_with[label] = how
-                return label
+        Fields that the user chose by another option are sent.
+        """
+        body, chosen = self.body(request), set[str]()
+        if not request.of_judge:
+            chosen = set(self.options.request_fields)
+            chosen |= {"temperature"} if self.options.temperature is not None else set()
+        for name in set(self.leave_out) & body.keys() - chosen:
+            value = body.pop(name)
+            if name == "max_tokens":
+                body["max_completion_tokens"] = value
+        return body
+
+    def advice(self, request: Request, refusal: Refusal) -> str:
+        """Name the option of the field that a server's refusal names; "" for none."""
+        if refusal.status in (400, 403, 422):
+            options = OPTIONS | {
+                name: f"--request-field {name}" for name in self.options.request_fields
+            }
+            for name in options.keys() & self.sent(request).keys():
+                if re.search(rf"\b{name}\b", refusal.texts):
+                    return f"{name} is set by {options[name]}"
         return ""
 
     def read(self, request: Request, body: dict[str, Any]) -> Answer:
@@ -139,7 +147,7 @@ class Chat:
         # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
-        error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
+        error = unfinished_thought(text, opened, cut, failures.MORE_TOKENS)
         return Answer(whole_characters(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
@@ -154,7 +162,7 @@ class Chat:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            first = responses.first_line(repr(responses.likeliest(tokens)))
+            first = failures.first_line(repr(responses.likeliest(tokens)))
             problem = "no option is among the likeliest first tokens of the reply"
             raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded
@@ -170,8 +178,3 @@ def thoughts_in(choice: dict[str, Any]) -> str:
         return OPENED
     split = split_thought(text)
     return IN_REPLIES if split.thought or not split.closed else ""
-
-
-def _label(name: str, value: Any) -> str:
-    """Name a field, with its value if a server may accept another value of it."""
-    return f"{name}={value:g}" if name in ("temperature", "top_p") else name

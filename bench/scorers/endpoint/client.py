@@ -1,45 +1,45 @@
-"""Send requests to an endpoint: several at once, again after failures, within a budget.
+"""Send requests to a server: several at once, within a budget, and again after failures.
 
-openai's client tries each request once, because its own retries know no budget and ignore a long
-`Retry-After`. All requests run in one asyncio loop in a thread of its own, so that notebooks keep
-their loop, and Ctrl-C reaches the thread that waits for answers.
+openai's client waits and tries again. `_Http` sends one try for it: within the budget, the time and
+the size of an answer. It gives odd errors the form that openai's client knows.
 """
 
 import asyncio
-import random
 import ssl
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+import httpx2
 import openai
 from anyio.from_thread import start_blocking_portal
 
 from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
-from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.base import BROKEN_ANSWER, Answer
 from bench.scorers.budget import budgets_of
-from bench.scorers.endpoint.responses import Broken, Refusal, Retry, Unanswered
+from bench.scorers.endpoint import failures, keys, responses
+from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
+from bench.tasks.request import Request
 
-# We give up a request after so many failures.
-TRIES = 10
-TRIES_OF_ONE = 6  # for a single request, before a run
-# After so many broken answers, a request has an error.
+# openai's client waits half a second before it tries again, then twice as long, at most 8 s, or as
+# long as the server asks, at most LONGEST_WAIT.
+RETRIES = 15
+RETRIES_BEFORE_RUN = 5
+LONGEST_WAIT = 120.0
+# We ask so many times for an answer that we cannot read, after a second.
 TRIES_OF_BROKEN = 3
-# After so many refused requests without an answer, we ask one again that had an answer.
+BROKEN_WAIT = 1.0
+# After so many refused requests, we ask one again that had an answer.
 MOST_REFUSED = 10
-# Exponential backoff: seconds before the second try, doubled for each further try.
-FIRST_WAIT = 0.5
-LONGEST_WAIT = 30.0
-# Seconds that a server may request us to wait, for example until a quota is renewed.
-LONGEST_ASKED = 3600.0
 # We give up a server after so many seconds without any answer.
-PATIENCE = 300.0
+PATIENCE = 600.0
 # After so many seconds without an answer we report the reason; the next report comes after twice
 # this time, and so on.
 SILENCE = 5.0
@@ -52,256 +52,287 @@ HEADERS = {
     *("accept", "accept-encoding", "connection", "content-length", "content-type", "host"),
     "user-agent",
 }
-PLACES = ("chat/completions", "completions")
+PATHS = ("chat/completions", "completions")
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
-# Sends the request at a position once, and returns its answer.
-Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
+T = TypeVar("T")
+# Sends a request, again after failures, and returns its answer.
+Ask = Callable[[openai.AsyncOpenAI, Request], Awaitable[Answer]]
 
 
 class Client:
-    """Sends requests to one endpoint, with its key if any, and counts requests and tokens."""
+    """Sends requests to one server, and counts requests and tokens."""
 
-    def __init__(self, url: str, key: str, limits: Limits) -> None:
-        self.url, self.limits, self._key = url, limits, key
+    def __init__(self, server: keys.Server, limits: Limits) -> None:
+        self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
         self.requests = self.prompt_tokens = self.reply_tokens = 0
-        self.budgets = budgets_of(limits)
+        self.last_answer, self.reason = time.monotonic(), ""
 
-    def connect(self) -> openai.AsyncOpenAI:
-        """Make a client of openai that tries once, and sends no header of the environment."""
-        address = urlsplit(self.url)
-        query = dict(parse_qsl(address.query))
-
-        async def check_request(request: Any) -> None:
-            # This also sees redirected requests; after some statuses, httpx makes them GETs.
-            url = urlsplit(str(request.url))
-            if request.method == "GET":
-                place = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
-                for ending in PLACES:
-                    place = place.removesuffix(f"/{ending}")
-                reason = f"redirects to {place}, and drops what is asked; give {place} instead"
-                raise Refusal(f"{self.url}: {reason}", reason)
-            for name in set(request.headers) - HEADERS:
-                del request.headers[name]
-            request.headers["accept-encoding"] = "gzip"
-            is_own = (url.hostname, url.port) == (address.hostname, address.port)
-            if self._key and is_own and url.scheme in (address.scheme, "https"):
-                # Services with a version in the address, as Azure, have a header of their own.
-                name, start = ("api-key", "") if query else ("authorization", "Bearer ")
-                request.headers[name] = start + self._key
-
-        options: dict[str, Any] = {}
-        is_here = address.hostname in LOOPBACK
-        if is_here:
-            # No proxy can reach a server on this machine; certificates are the environment's.
-            options = {"trust_env": False, "verify": ssl.create_default_context()}
+    def connect(self, retries: int) -> openai.AsyncOpenAI:
+        """Make a client of openai; refuse a proxy of the environment that cannot be used."""
+        address = urlsplit(self.server.url)
         try:
-            http_client = openai.DefaultAsyncHttpxClient(
-                event_hooks={"request": [check_request], "response": [_read]}, **options
-            )
+            if address.hostname in LOOPBACK:
+                # No proxy can reach a server here; certificates are still the environment's.
+                http = _Http(self, trust_env=False, verify=ssl.create_default_context())
+            else:
+                http = _Http(self)
         except Exception:  # its kind depends on the proxy, and its message may hold a password
-            if is_here:
-                raise
             raise BadInput(
-                f"{self.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that cannot be "
-                "used; allowed are http:// and https://, and after `pip install socksio` "
+                f"{self.server.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that "
+                "cannot be used; allowed are http:// and https://, and after `pip install socksio` "
                 "socks5:// and socks5h://; change or unset it"
             ) from None
         return openai.AsyncOpenAI(
-            base_url=self.url.partition("?")[0],
-            default_query=query,
-            api_key="none",  # a required argument; `check_request` sets the key
-            max_retries=0,
-            timeout=None,  # `_Call` limits the time of the whole answer
-            http_client=http_client,
+            base_url=self.server.url.partition("?")[0],
+            default_query=dict(parse_qsl(address.query)),
+            api_key="none",  # a required argument; `_Http` sends the key
+            max_retries=retries,
+            timeout=None,  # `_Http` limits the time of the whole answer
+            http_client=http,
         )
 
+    def call(self, function: Callable[[openai.AsyncOpenAI], Awaitable[Any]]) -> Any:
+        """Return the result of a coroutine that sends a few requests before a run."""
+
+        async def connected() -> Any:
+            async with self.connect(RETRIES_BEFORE_RUN) as connection:
+                return await function(connection)
+
+        with start_blocking_portal() as portal:
+            return portal.call(connected)
+
+    async def until_read(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return an answer; ask again if it cannot be read, and at last raise `Broken`."""
+        for _ in range(TRIES_OF_BROKEN - 1):
+            try:
+                return await ask()
+            except Broken as error:
+                self.wait(str(error))
+            await asyncio.sleep(BROKEN_WAIT)
+        return await ask()
+
     def stream(
-        self, forms: Sequence[str], send: Send, controls: dict[str, int]
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield positions and answers of requests as they come; an error is an `Unanswered`.
+        self, requests: Sequence[Request], ask: Ask, answered: dict[str, Request]
+    ) -> Iterator[tuple[Request, Answer]]:
+        """Yield requests with their answers, as they come.
+
+        All requests run in one asyncio loop in a thread of its own, so that notebooks keep their
+        loop, and Ctrl-C reaches the thread that waits for answers.
 
         Args:
-            forms: the form of each request. A server can refuse one request, for example a prompt
-                that is too long, or every request of a form.
-            controls: by form, a position that the server has answered; we add to it.
+            requests: of one or more types.
+            ask: raises `Broken` for an answer that it cannot read, and other `Unanswered` if this
+                error is the answer.
+            answered: a request of each type that the server has answered; we add to it.
         """
-        call, n, answered = _Call(self, forms, send, controls), len(forms), 0
+        self.last_answer, self.reason = time.monotonic(), ""
+        work, yielded = _Work(self, ask, answered), 0
         with start_blocking_portal() as portal:
-            task = portal.start_task_soon(call.run)
-            task.add_done_callback(lambda _: call.results.put(None))
-            while (answer := call.next_answer()) is not None:
-                answered += 1
-                yield answer
-            failure = task.result()
-        if failure and n > 1:
-            kind = BudgetSpent if isinstance(failure, BudgetSpent) else RunFailed
-            failure = kind(f"{failure}; {answered:,} of {n:,} requests were answered")
-        if failure:
-            raise failure from None
+            task = portal.start_task_soon(work.run, requests)
+            task.add_done_callback(lambda _: work.answers.put(None))
+            while pair := self._next(work.answers):
+                yielded += 1
+                yield pair
+            task.result()
+        if work.failure:
+            counts = f"; {yielded:,} of {len(requests):,} requests were answered"
+            kind = BudgetSpent if isinstance(work.failure, BudgetSpent) else RunFailed
+            raise kind(f"{work.failure}{counts if len(requests) > 1 else ''}")
 
-    def count_tokens(self, prompt: int, reply: int) -> None:
-        """Count the tokens that the server read and wrote."""
-        self.prompt_tokens += prompt
-        self.reply_tokens += reply
-
-
-class _Call:
-    """One call of `Client.stream`; its coroutines run in the thread of the asyncio loop."""
-
-    def __init__(
-        self, client: Client, forms: Sequence[str], send: Send, controls: dict[str, int]
-    ) -> None:
-        self.client, self.send, self.timeout = client, send, client.limits.timeout
-        self.connection = client.connect()
-        self.results: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
-        self._forms, self._waiting, self._controls = forms, iter(range(len(forms))), controls
-        # By form: the refused requests, and how many of them are known to be at fault themselves.
-        self._refused: dict[str, list[tuple[int, Refusal]]] = defaultdict(list)
-        self._at_fault: dict[str, int] = defaultdict(int)
-        self._checking = asyncio.Lock()
-        self._failure: RunFailed | None = None
-        self._ended = asyncio.Event()
-        self._reason = self._waits = f"each request may take {self.timeout:g} s"
-        self._last_answer, self._longest_asked = time.monotonic(), 0.0
-
-    def next_answer(self) -> tuple[int, Any] | None:
+    def _next(
+        self, answers: SimpleQueue[tuple[Request, Answer] | None]
+    ) -> tuple[Request, Answer] | None:
         """Wait for the next answer, and report the reason if this takes long."""
         silence = SILENCE
         while True:
             try:
-                return self.results.get(timeout=silence)
+                return answers.get(timeout=silence)
             except Empty:
-                seconds = time.monotonic() - self._last_answer
-                say(f"{self.client.url}: no answer for {seconds:.0f} s ({self._reason})")
+                seconds = time.monotonic() - self.last_answer
+                reason = self.reason or f"each request may take {self.limits.timeout:g} s"
+                say(f"{self.server.url}: no answer for {seconds:.0f} s ({reason})")
                 silence *= 2
 
-    async def run(self) -> RunFailed | None:
-        """Put answers with their positions on `results`; return the reason if some are missing."""
+    def wait(self, reason: str) -> None:
+        """Note why a request has to be sent again; raise RunFailed to give up the server."""
+        self.reason = reason
+        if time.monotonic() - self.last_answer > max(PATIENCE, 2 * self.limits.timeout):
+            raise RunFailed(f"{self.server.url}: answers nothing any more ({reason})")
+
+
+class _Work:
+    """The work of one call of `Client.stream`, in the thread of the asyncio loop.
+
+    A server can refuse one request, for example a prompt that is too long, or every request of a
+    type. We keep refusals until a request that had an answer shows which it is.
+    """
+
+    def __init__(self, client: Client, ask: Ask, answered: dict[str, Request]) -> None:
+        self.client, self.ask, self.answered = client, ask, answered
+        self.connection = client.connect(RETRIES)
+        self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
+        self.failure: RunFailed | None = None
+        self._refused: dict[str, list[tuple[Request, Refusal]]] = defaultdict(list)
+        self._checking = asyncio.Lock()
+
+    async def run(self, requests: Sequence[Request]) -> None:
+        """Put requests with their answers on `answers`; `failure` is why some are missing."""
+        waiting = iter(requests)
         async with self.connection:
-            workers = min(self.client.limits.concurrency, len(self._forms))
-            await asyncio.gather(*(self._work() for _ in range(workers)))
-            for form in self._refused:
-                await self._check_refused(form, 1)
-        return self._failure
+            workers = min(self.client.limits.concurrency, len(requests))
+            await asyncio.gather(*(self._send_each(waiting) for _ in range(workers)))
+            for request_type in list(self._refused):
+                await self._check_refused(request_type)
 
-    async def _work(self) -> None:
-        """Send waiting requests one after the other, each until it has an answer or fails."""
-        for k in self._waiting:
-            await self._ask(k, self._forms[k])
-            await self._check_refused(self._forms[k], MOST_REFUSED)
-            if self._ended.is_set():
-                break
-
-    async def _ask(self, k: int, form: str, is_control: bool = False) -> None:
-        """Send a request, and put its answer on `results`.
-
-        An answer shows that the requests of its form that were refused before are at fault.
-        """
-        refused = self._refused[form]
-        before = len(refused)
-        try:
-            answer = await self._answer(k)
-        except Refusal as refusal:
-            if is_control or refusal.is_general:
-                self._end(refusal)
+    async def _send_each(self, waiting: Iterator[Request]) -> None:
+        for request in waiting:
+            answer = await self._answer(request)
+            request_type = request.request_type
+            if isinstance(answer, Answer):
+                self.answers.put((request, answer))
+                self.answered[request_type] = request
+            elif isinstance(answer, Refusal) and not answer.is_general:
+                self._refused[request_type].append((request, answer))
+                if len(self._refused[request_type]) >= MOST_REFUSED:
+                    await self._check_refused(request_type)
             else:
-                refused.append((k, refusal))
-            return
-        except RunFailed as failure:
-            self._end(failure)
-            return
-        self._last_answer, self._longest_asked = time.monotonic(), 0.0
-        self._reason = self._waits
-        if not is_control:
-            self.results.put((k, answer))
-        if isinstance(answer, Broken):
-            return
-        self._controls[form] = k
-        for position, earlier in refused[self._at_fault[form] : before]:
-            self.results.put((position, Unanswered(earlier.reason)))
-        self._at_fault[form] = max(self._at_fault[form], before)
-
-    async def _check_refused(self, form: str, most: int) -> None:
-        """Find out whose fault it is if so many requests were refused since the last answer.
-
-        We ask a request again that had an answer. If this is refused too, or if there is none, the
-        server refuses everything, and the run ends.
-        """
-        async with self._checking:  # one worker at a time
-            refused = list(self._refused[form])
-            if len(refused) - self._at_fault[form] < most or self._ended.is_set():
+                self.failure = self.failure or answer
+            if self.failure:  # what is under way may still get answers
                 return
-            if form in self._controls:
-                await self._ask(self._controls[form], form, is_control=True)
-            if self._at_fault[form] < len(refused):
-                self._end(refused[-1][1])
 
-    def _end(self, failure: RunFailed) -> None:
-        self._failure = self._failure or failure  # other requests may still get answers
-        self._ended.set()
+    async def _check_refused(self, request_type: str) -> None:
+        """Find out whether the server refuses these requests, or all of their type."""
+        async with self._checking:  # one worker at a time
+            refused = self._refused.pop(request_type, [])
+            if not refused or self.failure:
+                return
+            answered = self.answered.get(request_type)
+            if not answered or not isinstance(await self._answer(answered), Answer):
+                self.failure = refused[-1][1]
+                return
+            for request, refusal in refused:
+                self.answers.put((request, Answer("", error=refusal.reason)))
 
-    async def _answer(self, k: int) -> Any:
-        """Send a request until it has an answer or fails; a failure means:
+    async def _answer(self, request: Request) -> Answer | RunFailed:
+        """Return the answer to a request, or the reason why there is none."""
+        start = time.perf_counter()
+        try:
+            ask = partial(self.ask, self.connection, request)
+            answer = await self.client.until_read(ask)
+        except Broken as error:
+            return Refusal(f"{self.client.server.url}: {error}", str(error))
+        except Unanswered as error:
+            answer = Answer("", error=str(error))
+        except RunFailed as failure:
+            return failure
+        self.client.last_answer, self.client.reason = time.monotonic(), ""
+        return replace(answer, seconds=time.perf_counter() - start)
 
-        - `Unanswered`: this error is the answer.
-        - `Broken`: try again soon; after `TRIES_OF_BROKEN` this error is the answer.
-        - `Retry`, or no complete answer in time: try again later; after `TRIES` raise a `Refusal`.
-          For a busy server (429) the number of tries is not limited.
-        - `Refusal`: of this request, or of every request.
-        - `RunFailed`: the end of the run.
+
+class _Http(openai.DefaultAsyncHttpxClient):
+    """Sends one try of a request, and reads its answer."""
+
+    def __init__(self, client: Client, **options: Any) -> None:
+        super().__init__(event_hooks={"request": [self._set_headers]}, **options)
+        self._client, self._server = client, client.server
+
+    async def _set_headers(self, request: httpx2.Request) -> None:
+        """Keep the usual headers, and the key for its own host; this sees redirected requests."""
+        url, own = urlsplit(str(request.url)), urlsplit(self._server.url)
+        if request.method == "GET":  # after some statuses httpx makes a POST a GET
+            place = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+            for path in PATHS:
+                place = place.removesuffix(f"/{path}")
+            reason = f"redirects to {place}, and drops what is asked; give {place} instead"
+            raise Refusal(f"{self._server.url}: {reason}", reason, is_general=True)
+        for name in set(request.headers) - HEADERS:
+            del request.headers[name]
+        request.headers["accept-encoding"] = "gzip"
+        is_own = (url.hostname, url.port) == (own.hostname, own.port)
+        if self._server.key and is_own and url.scheme in (own.scheme, "https"):
+            # Services with a version in the address, as Azure, have a header of their own.
+            name, start = ("api-key", "") if own.query else ("authorization", "Bearer ")
+            request.headers[name] = start + self._server.key
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request once; the parsed answer or the error is in the response's extensions."""
+        for budget in self._client.budgets:
+            budget.take_request()
+        self._client.requests += 1
+        try:
+            async with asyncio.timeout(self._client.limits.timeout):
+                response = await super().send(request, **{**options, "stream": True})
+                try:
+                    content = await _read(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            reason = f"no complete answer within {self._client.limits.timeout:g} s"
+            self._client.wait(reason)
+            raise httpx2.ReadTimeout(reason) from None
+        except httpx2.DecodingError:
+            raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
+        except (httpx2.RequestError, ssl.SSLError) as error:
+            reason = self._why_unreached(error)
+            self._client.wait(reason)
+            raise httpx2.ConnectError(reason) from None
+        return self._in_form(response, content)
+
+    def _in_form(self, response: httpx2.Response, content: str) -> httpx2.Response:
+        """Return a response in the form that openai's client knows.
+
+        An error with status 200 gets a status of its own, and each error says whether it may pass.
         """
-        tries = broken = failures = 0
-        while True:
-            for budget in self.client.budgets:
-                budget.take_request()
-            self.client.requests += 1
-            tries += 1
-            try:
-                async with asyncio.timeout(self.timeout):
-                    return await self.send(self.connection, k)
-            except Broken as error:
-                broken += 1
-                if broken == TRIES_OF_BROKEN:
-                    return error
-                await asyncio.sleep(FIRST_WAIT)
-                continue
-            except Unanswered as error:
-                return error
-            except TimeoutError:
-                failure = Retry(f"no complete answer within {self.timeout:g} s")
-            except Retry as error:
-                failure = error
-            failures += failure.status != 429
-            most = failure.tries or (TRIES if len(self._forms) > 1 else TRIES_OF_ONE)
-            if failures < most:
-                await self._wait(failure, tries)
-            if failures >= most or self._ended.is_set():
-                message = f"{self.client.url}: a request failed each time ({failure})"
-                reason = f"{BROKEN_ANSWER} a failure each time ({failure})"
-                raise Refusal(message, reason, failure.status)
+        body = responses.parsed(content, self._server.key)
+        status, texts = response.status_code, "\n".join(failures.error_texts(body))
+        label = f"status {status}"
+        if status < 400:
+            status, texts = responses.error_in(body)
+        if not status:
+            answer = {"body": body, "headers": response.headers}
+            return httpx2.Response(200, request=response.request, extensions=answer)
+        failures.check_refused_text(status, texts)
+        after = failures.retry_after(response.headers)
+        headers = {"x-should-retry": "false"}
+        refusal = Refusal.of_status(self._server, label, status, texts)
+        is_passing = status in failures.TRANSIENT or status >= 500
+        if is_passing and (after or not failures.is_unpaid(texts)):
+            headers = {"x-should-retry": "true", "retry-after": str(after or "")}
+            reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+            refusal = Refusal.after_retries(self._server.url, reason, status)
+            if isinstance(after, float) and after > LONGEST_WAIT:
+                reason = f"asks to wait {after:,.0f} s ({reason})"
+                message = f"{self._server.url}: {reason}"
+                refusal = Refusal(message, reason, status, is_general=True)
+            self._client.wait(reason)
+        extensions = {"refusal": refusal}
+        return httpx2.Response(
+            status, request=response.request, headers=headers, extensions=extensions
+        )
 
-    async def _wait(self, failure: Retry, tries: int) -> None:
-        """Wait before sending a request again; raise RunFailed to give up the server."""
-        self._reason = str(failure)
-        seconds = min(FIRST_WAIT * 2 ** min(tries - 1, 9), LONGEST_WAIT) * random.uniform(0.75, 1)
-        if failure.after == 0:  # the next try differs
-            return
-        if failure.after:
-            seconds = max(failure.after, seconds)
-            self._reason = f"asks to wait {seconds:,.0f} s ({failure})"
-            if seconds > LONGEST_ASKED:
-                raise RunFailed(f"{self.client.url}: {self._reason}")
-            self._longest_asked = max(self._longest_asked, seconds)
-        # A slow or busy server can need this time for an answer.
-        patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
-        if time.monotonic() - self._last_answer > patience:
-            raise RunFailed(f"{self.client.url}: answers nothing any more ({failure})")
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), seconds)
+    def _why_unreached(self, error: BaseException) -> str:
+        """Explain why no answer came; raise Refusal if another try cannot help."""
+        cause, url = error, self._server.url
+        while deeper := cause.__cause__ or cause.__context__:
+            cause = deeper
+        words = failures.first_line(str(cause) or type(cause).__name__)
+        words = keys.redacted(words, self._server.key)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            reason = (
+                f"its certificate is not accepted ({cause.verify_message}); if you trust it, give "
+                "its file, or that of your institution, by the variable SSL_CERT_FILE=FILE.pem"
+            )
+        elif isinstance(cause, ssl.SSLError):
+            reason = f"does not speak https ({words}); give http{url.removeprefix('https')}"
+        elif isinstance(error, httpx2.TooManyRedirects):
+            reason = "redirects in a circle"
+        else:
+            return f"cannot be reached ({words}); is the server running, at {url}?"
+        raise Refusal(f"{url}: {reason}", reason, is_general=True)
 
 
-async def _read(response: Any) -> None:
+async def _read(response: httpx2.Response) -> str:
     """Read the body of an answer; raise Broken if it exceeds `MOST_BYTES`.
 
     httpx unpacks up to 64 KiB at once, at most 66 MiB for gzip. Other compressions, or two of them,
@@ -317,4 +348,4 @@ async def _read(response: Any) -> None:
             raise Broken(f"{BROKEN_ANSWER} more than {MOST_BYTES >> 20} MiB")
     if sum(map(body.count, b",[{")) > MOST_VALUES:
         raise Broken(f"{BROKEN_ANSWER} more than {MOST_VALUES:,} values")
-    response._content = bytes(body)  # `aread` would read it without a limit
+    return body.decode(errors="replace").strip()

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bench.config import KEY_EXPECTED
@@ -27,6 +27,26 @@ SECRET_FORMS = re.compile(
 )
 # Shorter values are placeholders for local servers, for example `EMPTY` or `none`.
 SHORTEST = 12
+
+
+class Server(NamedTuple):
+    """An endpoint's model and address, and the key for its host with the variable that holds it."""
+
+    model: str
+    url: str
+    host: str
+    variable: str
+    key: str
+
+    @classmethod
+    def of(cls, rest: str, variables: Mapping[str, str]) -> "Server":
+        """Read NAME@URL, and the key of its host; `variables` are those of --key by host."""
+        model, url = parse(rest)
+        host = host_of(f"openai:{rest}")
+        check_set(variables)
+        of_host = own_variable(host)
+        variable = variables.get(host) or (of_host if key_in(of_host) else MODEL_KEY)
+        return cls(model, url, host, variable, key_in(variable))
 
 
 def parse(rest: str) -> tuple[str, str]:
@@ -75,12 +95,6 @@ def key_in(variable: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise BadInput(f"the environment variable {variable}: holds characters that no key has")
     return key
-
-
-def variable(host: str, given: Mapping[str, str]) -> str:
-    """Return the variable for the key of the model's `host`; it need not be set."""
-    own = own_variable(host)
-    return given.get(host) or (own if key_in(own) else MODEL_KEY)
 
 
 def of_run(

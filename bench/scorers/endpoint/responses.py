@@ -1,28 +1,30 @@
-"""Read an endpoint's responses: a text, log-probabilities of tokens, or an error."""
+"""Read the answers of servers: a text, and log-probabilities of tokens."""
 
 import json
-import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bench.core.errors import RunFailed
-from bench.core.text import whole_characters
 from bench.scorers.base import BROKEN_ANSWER
-from bench.tasks.replies import is_tag, plain, unfinished_thought
+from bench.scorers.endpoint.failures import (
+    REFUSED,
+    Broken,
+    Unanswered,
+    at,
+    error_texts,
+    status_in,
+)
+from bench.scorers.endpoint.keys import redacted
+from bench.tasks.replies import is_tag, plain
 
+NO_PROTOCOL = f"{BROKEN_ANSWER} what is no answer of OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
-REFUSED = "refused by the content filter"
 DECLINED = "refused by the model, in a field of its own"
-MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 # Reasons for an incomplete reply, of vLLM and SGLang, Zhipu, DeepSeek, OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 # Reasons for a reply that was cut off: length, model_length, MAX_TOKENS, max_output_tokens.
@@ -35,101 +37,16 @@ FILTER_REASON = re.compile(
 )
 # Fields of MiniMax and Baidu, true if their filter has refused a text.
 FILTER_FIELDS = ("input_sensitive", "output_sensitive", "need_clear_history")
-# Numbers of likeliest tokens: the maximum of OpenAI's protocol, and of some servers.
-LIKELIEST = (20, 5)
+# The most likeliest tokens that OpenAI's protocol allows.
+MOST_LIKELIEST = 20
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
 # Fields of servers and relays for a thought apart from the reply.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-# Words of content filters, but not of an account's risk control, and codes of MiniMax, Zhipu and
-# iFlytek.
-FILTER_WORDS = re.compile(
-    r"content.{0,2}(filter|policy|management|moderation|exists)|inspection.?failed|moderat(ed|ion)"
-    r"|(inappropriate|harmful|unsafe|prohibited|illegal).{0,2}(content|text)"
-    r"|(?<!case.)sensitive|\brisk(?!.control)|(?<!thread.)(un)?safety|responsible.?ai|guardrail"
-    r"|usage.(polic|guideline)|violat\w+ .{0,40}(polic|guideline|terms|practices)|censor|blocklist"
-    r"|prohibited_content|recitation|(prompt|content|input|text|output|response) .{0,12}\bblocked"
-    r"|敏感|违规|不合规|不安全|审核|风险|\baudit|^code (102[67]|1301|1001[34])$",
-    re.IGNORECASE | re.MULTILINE,
-)
-# Words for an account, whose refusal holds for every request.
-ACCOUNT_WORDS = re.compile(r"\b(account|organi[sz]ation)|账[号户]|实名", re.IGNORECASE)
-# OpenAI's words if all tokens went into a thought.
-LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
-# The fields of an error that we read, in small letters and without underscores.
-ERROR_FIELDS = (
-    *("error", "errors", "message", "detail", "msg", "code", "type", "param", "loc", "raw"),
-    *("baseresp", "statusmsg", "errormsg", "errormessage", "errmsg", "metadata"),
-    *("promptfeedback", "blockreason", "innererror", "reasons"),
-)
-# The fields of a status in an error that comes with status 200.
-STATUS_FIELDS = ("code", "status", "status_code", "error_code")
-# Words for an unpaid account, sent with the status of a busy server.
-UNPAID = re.compile(
-    r"insufficient.{0,2}(quota|balance|credit|fund)|exceeded your current quota|payment required"
-    r"|arrear|good standing|余额不足|欠费",
-    re.IGNORECASE,
-)
-# Words for a failure that may pass.
-PASSING = re.compile(
-    r"rate.{0,2}limit|too many requests|throttl|time.?out|timed out|overload|busy|unavailable"
-    r"|internal|unknown error|try again|later|速率|频率|限流|繁忙|超时|稍后|过载",
-    re.IGNORECASE,
-)
-# Words for the limits of a minute or day; for these, some services also use the words above.
-RATE_WORDS = re.compile(
-    r"(rate|token|request)s?.{0,2}limit|per.(second|minute|hour|day)|retry (in|after)|try again in"
-    r"|throttl|速率|频率",
-    re.IGNORECASE,
-)
-# The time to wait, for example "retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
-WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
-PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
-SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
+# Beginnings of server-sent events.
+STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
 # We ignore larger counts of tokens as impossible.
 MOST_TOKENS = 10**9
-# Timeout, conflict, too early, too many requests; also all 5xx.
-TRANSIENT = (408, 409, 425, 429)
-# Of a wrong key, an unpaid account, and a wrong name or place.
-GENERAL = (401, 402, 404)
-# No content filter answers with these.
-UNFILTERED = (*GENERAL, *TRANSIENT, 503)
-
-
-class Unanswered(Exception):
-    """The reason why a server does not answer this request, although it answers others."""
-
-
-class Broken(Unanswered):
-    """The reason why we cannot read an answer; another try may help."""
-
-
-class Retry(Exception):
-    """A transient failure; try again `after` so many seconds, or at most so many `tries`."""
-
-    def __init__(
-        self, message: str, status: int = 0, after: float | None = None, tries: int | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.after, self.tries = status, after, tries
-
-
-class Refusal(RunFailed):
-    """An error of a server to a request, or to every request.
-
-    Attributes:
-        reason: the message without the server's name.
-        status: 0 if there is none.
-        texts: of the error.
-        is_general: whether it holds for every request, as that of a wrong key does.
-    """
-
-    def __init__(
-        self, message: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
-    ) -> None:
-        super().__init__(message)
-        self.reason, self.status, self.texts = reason, status, texts
-        self.is_general = is_general
 
 
 def text_of(choice: dict[str, Any]) -> str:
@@ -168,7 +85,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else []
     thoughts = [at(message, name) for name in THOUGHT_FIELDS]
     thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
-    return any(one.strip() if isinstance(one, str) else one for one in thoughts)
+    return any(thought.strip() if isinstance(thought, str) else thought for thought in thoughts)
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
@@ -176,8 +93,8 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
-    if len(top) > LIKELIEST[0] + 1:  # servers may add the generated token
-        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {LIKELIEST[0]}")
+    if len(top) > MOST_LIKELIEST + 1:  # servers may add the generated token
+        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {MOST_LIKELIEST}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
     tokens: dict[tuple[str, float], None] = {}
@@ -237,8 +154,8 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
         entries = at(body, "choices", 0, "prompt_logprobs")
         entries = entries if isinstance(entries, list) else []
         # The request asks for no alternatives, so there is one entry per token.
-        only = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
-        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in only]
+        by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     counted = token_count(body, "prompt_tokens")
     if reported and counted and len(reported) != counted:
         raise Broken(
@@ -262,30 +179,14 @@ def token_count(body: Any, name: str) -> int:
     return n if type(n) is int and 0 < n <= MOST_TOKENS else 0
 
 
-def at(value: Any, *path: str | int) -> Any:
-    """Follow names and positions into JSON; None if one is missing."""
-    for step in path:
-        try:
-            value = value[step]
-        except (LookupError, TypeError):
-            return None
-    return value
-
-
-def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
-    """Read the seconds to wait from a header (RFC 9110) or a message; None if there are none."""
-    value, seconds = headers.get("retry-after", "").strip(), 0.0
+def parsed(content: str, key: str) -> Any:
+    """Parse an answer: JSON, server-sent events, or else its text; `key` becomes `[key]`."""
     try:
-        seconds = float(value)
-    except ValueError:
-        with suppress(ValueError, OverflowError, TypeError, IndexError):
-            date = parsedate_to_datetime(value)
-            seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    if not 0 < seconds < math.inf:
-        asked = WAIT.search(texts)
-        parts = PERIOD.findall(asked[1]) if asked else []
-        seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
-    return seconds or None
+        # Some servers send events although not asked to.
+        is_stream = content.startswith(STREAM_STARTS)
+        return redacted(joined(content) if is_stream else json.loads(content), key)
+    except (ValueError, TypeError, RecursionError):
+        return redacted(content, key)
 
 
 def first_choice(body: Any) -> dict[str, Any] | None:
@@ -295,6 +196,20 @@ def first_choice(body: Any) -> dict[str, Any] | None:
     choices = at(body, "choices")
     choice = choices if isinstance(choices, dict) else at(choices, 0)
     return choice if isinstance(choice, dict) else None
+
+
+def error_in(body: Any) -> tuple[int, str]:
+    """Return the status and the texts of an error that came with status 200; 0 for no error."""
+    choice = first_choice(body)
+    has_failed = not choice or at(body, "base_resp", "status_code")
+    problem = at(choice, "error") or (body if has_failed else None)
+    texts = "\n".join(error_texts(problem))
+    if not choice and (not texts or isinstance(body, str)):
+        raise Broken(NO_PROTOCOL)
+    end = str(at(choice, "finish_reason"))
+    if not texts and end.lower() in BROKEN_OFF:
+        return 503, f"broke off its reply ({end})"
+    return (status_in(problem, texts) if texts else 0), texts
 
 
 def joined(stream: str) -> dict[str, Any]:
@@ -317,48 +232,9 @@ def joined(stream: str) -> dict[str, Any]:
         tokens += list(at(part, "logprobs", "content") or [])
     if choice:
         logprobs = {"content": tokens} if tokens else None
-        body["choices"] = [{**choice, "message": message, "logprobs": logprobs}]
+        is_cut = {"finish_reason": "network_error"}  # unless the last piece says another reason
+        body["choices"] = [{**is_cut, **choice, "message": message, "logprobs": logprobs}]
     return body
-
-
-def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
-    """Yield the texts of an error, without fields that may repeat the prompt."""
-    text = re.sub(r"<[^<>]{0,200}>", "\n", body).strip() if isinstance(body, str) else ""
-    if text:  # without the tags of a page
-        yield text
-    parts = body
-    if isinstance(body, dict):
-        named = {str(name).lower().replace("_", ""): value for name, value in body.items()}
-        parts = [named[name] for name in ERROR_FIELDS if name in named]
-        codes = [str(value) for name, value in named.items() if name.endswith("code")]
-        parts += [f"code {code}" for code in codes if code.isdecimal()]
-    for part in parts if deepest and isinstance(parts, list) else ():
-        yield from error_texts(part, deepest - 1)
-
-
-def status_in(body: object, texts: str) -> int:
-    """Return the status of an error that came with status 200: its own, or by its words."""
-    for part in (at(body, "error"), body):
-        for code in (at(part, name) for name in STATUS_FIELDS):
-            if re.fullmatch("[45][0-9]{2}", str(code)):
-                return int(str(code))
-    if UNPAID.search(texts) and not RATE_WORDS.search(texts):
-        return 402
-    return 503 if PASSING.search(texts) else 400
-
-
-def check_refused_text(status: int, texts: str) -> None:
-    """Raise Unanswered if an error is about the text of the request."""
-    is_filtered = FILTER_WORDS.search(texts) and not ACCOUNT_WORDS.search(texts)
-    if status == 451 or (status not in UNFILTERED and is_filtered):
-        raise Unanswered(REFUSED)
-    if status == 400 and LIMIT_WORDS.search(texts):
-        raise Unanswered(unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS))
-
-
-def first_line(message: str) -> str:
-    """Return the first line of a server's message, cleaned, at most 200 characters."""
-    return whole_characters((message.strip().splitlines() or ["no reason given"])[0])[:200]
 
 
 def _logprob(value: object) -> float | None:

@@ -1,7 +1,9 @@
 """CBBQ's templates: names of people, whom a row is about, labels, and scenes."""
 
+import re
 import tomllib
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,11 +12,12 @@ import pytest
 from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.cbbq import items as cbbq
-from bench.benchmarks.cbbq import templates
+from bench.benchmarks.cbbq import targets
 from bench.benchmarks.cbbq.items import check_labels
 from bench.benchmarks.cbbq.labels import LEFT_OUT
 from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.cbbq.templates import Template, names
+from bench.core.errors import BadInput
 from bench.data.readers import TableRow
 from tests.helpers.cases import cases
 from tests.helpers.recorded import own_category
@@ -74,7 +77,7 @@ def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(case):
     assert check_labels([one]) == [[first, second]]
     before = first if repaired == second else repaired
     assert check_labels([one], "repair") == [[before, repaired]]
-    assert not case["slot"] or str(templates.target_slot(one)) == case["slot"]
+    assert not case["slot"] or str(targets.target_slot(one)) == case["slot"]
 
 
 def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_told_of():
@@ -92,16 +95,43 @@ def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_to
 @cases(__file__, "targets.csv")
 def test_the_target_is_the_option_of_the_stereotyped_group_or_the_declared_one(case):
     options = frozenset(case["option1"].split(";")), frozenset(case["option2"].split(";"))
-    target = templates.target_option(case["category"], case["group"], options, None)
+    target = targets.target_option(case["category"], case["group"], options, None)
     assert ("None" if target is None else str(target)) == case["target"]
     if target is None:
-        assert templates.target_option(case["category"], case["group"], options, 1) == 1
+        assert targets.target_option(case["category"], case["group"], options, 1) == 1
+
+
+# The table in the head of the module: a dictionary for each case.
+HEADING, *CASES = (
+    re.split(r"\s{2,}", line.strip())
+    for line in targets.__doc__.splitlines()
+    if "  " in line.strip()
+)
+
+
+@pytest.mark.parametrize("cells", CASES, ids=lambda cells: cells[0])
+def test_the_stereotyped_answer_is_the_one_in_the_table_of_cases(cells):
+    case = dict(zip(HEADING, cells, strict=True))
+    row = {"bias_targeted_groups": case["groups"], "context": MEETING}
+    row |= {"NAME1": f"[{case['ans0']}]", "NAME2": f"[{case['ans1']}]"}
+    row |= {"question_polarity": case["question"], "subcategory": "", "question": "", "ans2": ""}
+    declared = {"NAME1": 0, "NAME2": 1}.get(case["dataset.toml"])
+    one = template("ours", case["question"], 2, **row)
+    one = replace(one, condition="ambiguous", declared=declared)
+    if case["stereotyped"] == "refused":
+        with pytest.raises(BadInput, match="does not tell which option"):
+            list(cbbq.from_templates([one], "compat"))
+        return
+    questions = [question for question, _ in cbbq.from_templates([one], "compat")]
+    told_first = case[case["told first"]]
+    (question,) = [q for q in questions if q.context.startswith(f"门口来了一位{told_first}")]
+    assert f"ans{question.stereotyped}" == case["stereotyped"]
 
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
 
 
-def targets(folder):
+def targets_in(folder):
     return {one.target for one in cbbq.load(folder, ["ours"]).items}
 
 
@@ -115,14 +145,14 @@ def test_rows_without_a_known_group_need_a_slot(tmp_path, refusal):
     for option, slot in enumerate(("NAME1", "NAME2")):
         manifest = f'{HEAD}target = "{slot}"\n'
         folder = own_category(tmp_path / slot, "ours", manifest, "gender", **group)
-        assert targets(folder) == {option}
+        assert targets_in(folder) == {option}
         assert "refused" not in set(check(folder).kind)
     assert data.find("cbbq", tmp_path / "NAME1").sha256 != data.find("cbbq", folder).sha256
 
 
 def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path):
     folder = own_category(tmp_path / "b", "ours", f'{HEAD}target = "NAME1"\n', "gender")
-    assert targets(folder) == {1}
+    assert targets_in(folder) == {1}
     rows = check(folder).query("fault == 'roles_reversed'")
     assert rows.column.tolist() == ["NAME2"] * 20
 

@@ -60,7 +60,9 @@ def test_a_template_is_expanded_by_its_categorys_rule(tmp_path, category, condit
     assert [item.example_id for item in items] == list(range(1, len(items) + 1))
     # Options and labels are never swapped.
     assert {(item.ans0 in "甲乙", *item.options[1:]) for item in items} == {(True, "丙", "不知道")}
-    found = {(one.template, one.polarity, one.label, one.biased == one.target) for one in items}
+    found = {
+        (one.template, one.polarity, one.label, one.stereotyped == one.target) for one in items
+    }
     neg, non_neg = (2, 2) if condition == A else (1, 0)
     assert found == {("neg:1", "neg", neg, True), ("non_neg:1", "non_neg", non_neg, False)}
 

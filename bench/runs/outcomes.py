@@ -1,11 +1,12 @@
-"""The replies, outcomes and items of several runs, each in one frame, for your own statistics."""
+"""The replies and outcomes of several runs, each in one frame, for your own statistics."""
 
 from pathlib import Path
 
 import pandas as pd
 
 from bench.core.errors import BadInput
-from bench.run.results import Run, all_items, data_conflict, labels, open_runs
+from bench.runs.items import data_conflict
+from bench.runs.open import Run, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
@@ -71,35 +72,6 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
     return pd.concat(
         [_with_run(run.answers(), run, name) for run, name in names], ignore_index=True
     )
-
-
-def items(*runs: Run | str | Path) -> pd.DataFrame:
-    """List the items of some runs, each once, with the fields of the data.
-
-    Args:
-        runs: as in `outcomes`.
-
-    Returns:
-        `benchmark`, `item_id`, `cluster`, `category`, and the other fields of a benchmark's items,
-        which are NaN for items of other benchmarks.
-
-    Raises:
-        BadInput: two runs have different items of one name.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> bench.items(run)[["item_id", "topic", "polarity"]].head(2)
-                   item_id topic polarity
-         0   SES:ambiguous:1  公共物品      neg
-        1  SES:ambiguous:13  学业表现      neg
-    """
-    all_runs = open_runs(runs)
-    parts = []
-    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
-        own = all_items([run for run in all_runs if run.benchmark == benchmark])
-        parts.append(pd.concat({benchmark: own}, names=["benchmark"]).reset_index("benchmark"))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:

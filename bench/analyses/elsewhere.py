@@ -9,8 +9,8 @@ import pandas as pd
 from bench.benchmarks import get, names
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.progress import say
-from bench.metrics.frames import Frame, Table, as_numbers, is_overall
 from bench.metrics.table import ALL
+from bench.metrics.user_tables import Frame, Table, as_numbers, is_overall
 
 # The columns that have a default, which is the name of the file for `benchmark` and `family`.
 DEFAULTS = {"benchmark": "", "family": "", "category": ALL, "task": ALL, "metric": "score"}

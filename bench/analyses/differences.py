@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyses.elsewhere import read_scores
+from bench.benchmarks import get
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.elsewhere import read_scores
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
 from bench.metrics.statistics import compare, with_holm
@@ -147,7 +148,7 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     tables = []
-    for line in primary_metrics(scores, benchmark):
+    for line in primary_metrics(scores, get(benchmark)):
         own = primary_rows(scores, line)
         own = own[(own.category == ALL) & own.score.notna()].set_index("model")
         units = _units(outcomes[outcomes.model.isin(own.index)], line)

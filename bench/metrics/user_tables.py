@@ -1,4 +1,4 @@
-"""Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
+"""Read tables of users, which are frames or files; name the row and column of a wrong cell."""
 
 import math
 from collections.abc import Iterator, Sequence

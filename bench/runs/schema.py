@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from bench.benchmarks import resolve
 from bench.config import Preset
-from bench.core.errors import BadInput, explained
+from bench.core.errors import explained
 
 Texts = dict[str, str]
 Count = Annotated[int, Field(ge=0, lt=10**18)]
@@ -92,7 +91,7 @@ class _Wording(_Entries):
 
 
 class _RunJson(_Entries):
-    benchmark: Annotated[str, AfterValidator(resolve)]
+    benchmark: str
     asked: _Asked
     identity: str
     model: _Model
@@ -122,6 +121,4 @@ def wrong_entry(metadata: Mapping[str, Any]) -> str:
     except ValidationError as failure:
         first = failure.errors()[0]
         return f"entry `{'.'.join(map(str, first['loc']))}`: {explained(first)}"
-    except BadInput as failure:
-        return f"entry `benchmark`: {failure}"
     return ""

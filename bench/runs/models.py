@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.run.results import Run, labels, open_runs
+from bench.runs.open import Run, labels, open_runs
 from bench.scorers.names import short_name
 
 # Billions or millions in a name, for example 30 in Qwen3-30B-A3B, but no number in 8x7B.

@@ -1,16 +1,20 @@
 """Notes of a score table: skipped items, the judge, and settings outside the preset."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import get
-from bench.metrics.primary import without_chat_template
+from bench.benchmarks.base import Benchmark
+from bench.data.manifest import cldr_name
+from bench.metrics.primary import DEMONSTRATION, SIMULATED, listing
 from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
 from bench.scorers.names import short_name
+
+if TYPE_CHECKING:
+    from bench.runs.open import Run
 
 # Below this median probability of all letters, the model would rather write another reply.
 MIN_LETTER_MASS = 0.1
@@ -19,11 +23,15 @@ OUR_WORDING = "bias-workbench"
 
 
 def with_notes(
-    table: pd.DataFrame, rows: pd.DataFrame, preset: str, metadata: Mapping[str, Any]
+    table: pd.DataFrame,
+    rows: pd.DataFrame,
+    preset: str,
+    metadata: Mapping[str, Any],
+    benchmark: Benchmark,
 ) -> pd.DataFrame:
     """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
     missing: list[Score] = []
-    primary = get(metadata["benchmark"]).metrics.primary_metrics
+    primary = benchmark.metrics.primary_metrics
     metrics = {one.task: one.metric for one in reversed(primary)}
     names = ["category", "task", "metric", "note"]
     keys = list(zip(*(table[name].tolist() for name in names), strict=True))
@@ -59,9 +67,9 @@ def with_notes(
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
     for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
-        for text in _conditions(rows, task, metadata):
+        for text in _conditions(rows, task, metadata, benchmark):
             add(ALL, task, text)
-        of_requests, of_task = _other_settings(task, preset, metadata)
+        of_requests, of_task = _other_settings(task, preset, metadata, benchmark)
         for category in dict.fromkeys(key[0] for key in keys if key[1] == task):
             if texts := of_requests + (of_task if category == ALL else []):
                 add(category, task, f"asked with {', '.join(texts)}")
@@ -69,9 +77,11 @@ def with_notes(
     return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
 
-def _conditions(rows: pd.DataFrame, task: str, metadata: Mapping[str, Any]) -> Iterator[str]:
+def _conditions(
+    rows: pd.DataFrame, task: str, metadata: Mapping[str, Any], benchmark: Benchmark
+) -> Iterator[str]:
     """Yield the conditions under which the model answered a task."""
-    options, own = metadata["asked"], get(metadata["benchmark"]).tasks[task]
+    options, own = metadata["asked"], benchmark.tasks[task]
     is_own = rows.task == task
     errors = rows.error[is_own].tolist()
     if failures := Counter(filter(None, errors)):
@@ -103,14 +113,13 @@ def _conditions(rows: pd.DataFrame, task: str, metadata: Mapping[str, Any]) -> I
 
 
 def _other_settings(
-    task: str, preset: str, metadata: Mapping[str, Any]
+    task: str, preset: str, metadata: Mapping[str, Any], benchmark: Benchmark
 ) -> tuple[list[str], list[str]]:
     """List the settings outside the preset: of the requests, and of the task as a whole."""
     if preset == "robust":
         return [], []
-    own = get(metadata["benchmark"])
     of_requests, of_task = [], []
-    for name, setting in own.settings.items():
+    for name, setting in benchmark.settings.items():
         usual = setting.under(preset)
         value = metadata["asked"]["settings"].get(name, usual)
         if value == usual or setting.task not in ("", task):
@@ -123,7 +132,7 @@ def _other_settings(
     if read != "text":
         of_task.append(f"{read} read from probabilities")
     is_ours = metadata["wording"]["source"] == OUR_WORDING
-    if is_ours and own.tasks[task].request_types_for() != ("nll",):
+    if is_ours and benchmark.tasks[task].request_types_for() != ("nll",):
         of_task.append("our own wording")
     return of_requests, of_task
 
@@ -150,3 +159,44 @@ def probe_failed(metadata: Mapping[str, Any]) -> str:
         f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
         f"{first['found']} for {first['expected']}"
     )
+
+
+def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
+    """Say that a run's prompts are in another language than its data; "" if this is not known."""
+    languages = metadata["wording"]["foreign"]
+    if not languages:
+        return ""
+    theirs, ours = (
+        listing([cldr_name(code, "en") or code for code in languages.get(name, ())])
+        for name in ("data", "wording")
+    )
+    return (
+        f"The data {metadata['data']['name']} are in {theirs}, but the wording "
+        f"{metadata['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
+        "--prompts FILE, asks in their own language."
+    )
+
+
+def warnings(runs: "Sequence[Run]") -> list[str]:
+    """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
+    texts = []
+    kinds = {run.kind for run in runs}
+    if DEMONSTRATION in kinds:
+        texts = ["Demonstration models were trained here with a set bias; they show no real model."]
+    if SIMULATED in kinds:
+        texts.append("Simulated respondents are no models: they answer by a rule.")
+    on_samples = [run for run in runs if "samples" in run.metadata["data"]["version"]]
+    if on_samples:
+        titles = listing(list(dict.fromkeys(run.definition.metadata.title for run in on_samples)))
+        texts.append(
+            f"The data for {titles} are samples in the benchmark's format, not its items (“bench "
+            "fetch” brings those)."
+        )
+    in_other_languages = (prompt_language_warning(run.metadata) for run in runs)
+    return [*texts, *dict.fromkeys(filter(None, in_other_languages))]
+
+
+def without_chat_template(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a run asked a base model. This only continues texts."""
+    bare = metadata["model"].get("prompted_as", "").startswith("bare text")
+    return bare and "generate" in metadata["verbs"]

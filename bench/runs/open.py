@@ -11,28 +11,30 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
-from bench import records
 from bench.benchmarks import get
+from bench.benchmarks.base import Benchmark
 from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
-from bench.data import by_id, dataset
+from bench.data import by_id
+from bench.data.manifest import category_names
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.primary import HALF, contenders, explain, primary_rows
+from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.verdicts import read_replies, verdicts_of
-from bench.records import KEYS
-from bench.run.cache import kept
-from bench.run.notes import letter_mass, with_notes
+from bench.runs import records
+from bench.runs.cache import kept
+from bench.runs.notes import letter_mass, with_notes
+from bench.runs.records import KEYS
 from bench.scorers.names import short_name
 
 # Differences below this part of the scores are floating-point noise.
@@ -41,7 +43,7 @@ NOISE = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run on disk: its folder, and the content of its `run.json`.
+    """A run on disk: its folder, the content of its `run.json`, and its benchmark.
 
     Examples:
         >>> import bench
@@ -52,9 +54,7 @@ class Run:
 
     folder: Path
     metadata: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        dataset.remember_names(self.benchmark, self.metadata["data"])
+    definition: Benchmark
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -66,7 +66,11 @@ class Run:
             >>> bench.open(run.folder).benchmark
             'cbbq'
         """
-        return cls(Path(folder), records.read_run_json(Path(folder)))
+        metadata = records.read_run_json(Path(folder))
+        try:
+            return cls(Path(folder), metadata, get(metadata["benchmark"]))
+        except BadInput as error:  # a plug-in may be missing
+            raise BadInput(f"{Path(folder) / records.RUN_JSON}: {error}") from None
 
     def __repr__(self) -> str:
         folder = str(self.folder)
@@ -79,7 +83,7 @@ class Run:
         scores = self.scores() if records.count(self.folder) else pd.DataFrame()
         if scores.empty:
             return None
-        primary_metrics = get(self.benchmark).metrics.primary_metrics
+        primary_metrics = self.definition.metrics.primary_metrics
         rows = pd.concat([primary_rows(scores, primary) for primary in primary_metrics])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         table = rows.loc[rows.category == ALL, names].to_html(
@@ -95,6 +99,13 @@ class Run:
     @property
     def benchmark(self) -> str:
         return str(self.metadata["benchmark"])
+
+    @property
+    def category_names(self) -> dict[str, str]:
+        """The names of categories in English and in the language of the data."""
+        data = self.metadata["data"]
+        released = self.definition.metadata.categories
+        return category_names(released, data["labels"], data["language"])
 
     @property
     def model(self) -> str:
@@ -149,7 +160,7 @@ class Run:
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
-        verdicts = verdicts_of(get(self.benchmark), rows, values, by_id(self.items))
+        verdicts = verdicts_of(self.definition, rows, values, by_id(self.items))
         return rows.assign(verdict=verdicts, mass=letter_mass(rows, self.metadata))
 
     def scores(
@@ -186,14 +197,14 @@ class Run:
         def compute() -> pd.DataFrame:
             own = self.replies if rows is None else rows
             table = self.scoring(preset, common, own).table()
-            return self._completed(with_notes(table, own, preset, self.metadata))
+            return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
 
         # There can be any number of selections of answers, so we keep no table of them.
         table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self.scoring(preset, common, rows).outcomes()
-        own = engine.own_scores(outcomes, metrics, preset, get(self.benchmark).tasks)
+        own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
     def scoring(
@@ -204,7 +215,7 @@ class Run:
     ) -> engine.Scoring:
         """Prepare the scores of `rows`, by default of all answers."""
         rows = self.replies if rows is None else rows
-        return get(self.benchmark).scoring(rows, self.items, self._preset(preset), common)
+        return self.definition.scoring(rows, self.items, self._preset(preset), common)
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
@@ -212,7 +223,7 @@ class Run:
         return self._kept(["outcomes", preset], lambda: self.scoring(preset).outcomes())
 
     def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        return kept(self.folder, self.metadata, options, compute)
+        return kept(self.folder, self.metadata, self.definition.code, options, compute)
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
@@ -231,7 +242,7 @@ class Run:
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table; under `robust`, append the official rows that differ."""
-        table, metrics = self.scores(preset, common), get(self.benchmark).metrics
+        table, metrics = self.scores(preset, common), self.definition.metrics
         if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
@@ -261,46 +272,8 @@ class Run:
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""
         rows = self.replies
-        values = read_replies(get(self.benchmark), rows, by_id(self.items))
+        values = read_replies(self.definition, rows, by_id(self.items))
         return pd.Series([value != "" for value in values], index=_keys(rows), dtype=bool)
-
-
-def table(
-    runs: Sequence[Run],
-    preset: str | None = None,
-    *,
-    beside: bool = True,
-    metrics: Sequence[Metric] = (),
-    answers: pd.MultiIndex | None = None,
-) -> pd.DataFrame:
-    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> table([run])[["model", "metric", "score", "kind"]].tail(1).round(2)
-                          model          metric  score                  kind
-        205  simulated:bias=0.7  reverse_disamb   0.43  simulated respondent
-    """
-    if not runs:
-        raise BadInput("no model is left: none was named, or none can be asked these tasks")
-    common: list[str] = []
-    benchmark = get(runs[0].benchmark)
-    if any(primary.common for primary in benchmark.metrics.primary_metrics):
-        tasks_of_runs = [set(run.replies.task) for run in runs]
-        shared = set.intersection(*tasks_of_runs)
-        if any(tasks != shared for tasks in tasks_of_runs):
-            common = [task for task in benchmark.tasks if task in shared]
-    tables = []
-    for run, name in zip(runs, labels(runs), strict=True):
-        if beside:
-            own = run.scores_beside(preset, common)
-        else:
-            own = run.scores(preset, common, metrics, answers)
-        own = own.assign(kind=run.kind)
-        own.insert(0, "model", name)
-        tables.append(own)
-    return pd.concat(tables, ignore_index=True)
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
@@ -329,140 +302,9 @@ def run_folders(pattern: str | Path) -> list[Path]:
     return [path for path in paths if (path / records.RUN_JSON).is_file()]
 
 
-def score(
-    run: Run | str | Path,
-    *more: Run | str | Path,
-    preset: str | None = None,
-    metrics: Sequence[Metric] = (),
-    common: bool = False,
-) -> pd.DataFrame:
-    """Score recorded runs in one table with a column `model`, without asking a model.
-
-    Args:
-        run, more: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
-        preset: `robust`, `official` or `paper`; default: each run's own.
-        metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
-        common: score only the requests with a parsed answer of every model, to compare models on
-            the same items. We do not apply this to a model with fewer than half of its answers
-            parsed.
-
-    Raises:
-        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
-            column that is not in the outcomes, or, with `common`, runs on different data.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> undecided = bench.Metric("undecided", "ambiguous", "says_unknown", "parsed")
-        >>> scores = bench.score(run, metrics=[undecided])
-        >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
-            category     metric  score  ci_low  ci_high    n
-        179      all  undecided   0.29    0.22     0.37  140
-    """
-    runs = open_runs([run, *more])
-    tables = []
-    for name in dict.fromkeys(run.benchmark for run in runs):
-        own = [run for run in runs if run.benchmark == name]
-        answers = common_answers(own) if common else None
-        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
-    return pd.concat(tables, ignore_index=True)
-
-
-def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, doubtful ones and references last.
-
-    Examples:
-        >>> import bench
-        >>> models = ["simulated:bias=0.1", "simulated:bias=0.9"]
-        >>> runs = [bench.evaluate("cbbq", one, data="samples", limit=20) for one in models]
-        >>> labels(most_biased_first(runs))
-        ['simulated:bias=0.9', 'simulated:bias=0.1']
-    """
-    scores = explain(score(*runs))
-    # The first row of a model is that of the first primary score.
-    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
-    first = first.assign(
-        bias=first.score.mask(first.worse == "lower", -first.score).fillna(0),
-        is_reference=~first.model.isin(contenders(first).model),
-        is_doubtful=first.doubt != "",
-    )
-    columns, ascending = ["is_reference", "is_doubtful", "bias"], [True, True, False]
-    first = first.sort_values(columns, ascending=ascending, kind="stable")
-    by_name = dict(zip(labels(runs), runs, strict=True))
-    return [by_name[name] for name in dict.fromkeys([*first.model, *by_name])]
-
-
-def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
-    if conflict := data_conflict(runs):
-        raise BadInput(conflict)
-    rates = [run.readable() for run in runs]
-    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
-    common = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
-    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
-        parts = [names[names.get_level_values("task") == task] for names in known]
-        common = common.append(reduce(pd.Index.intersection, filter(len, parts)))
-    return common
-
-
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
     """Return the keys of answers; runs of one plan have equal keys."""
     return pd.MultiIndex.from_frame(rows[KEYS])
-
-
-def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; raise `BadInput` for different ones of a name.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> len(all_items([run]))
-        280
-    """
-    if conflict := data_conflict(runs):
-        raise BadInput(conflict)
-    parts = [runs[0].items]
-    item_ids = set(parts[0].item_id)
-    for run in runs[1:]:
-        items = run.items
-        others = items[[item_id not in item_ids for item_id in items.item_id]]
-        if len(others):
-            parts.append(others)
-            item_ids.update(others.item_id)
-    return pd.concat(parts, ignore_index=True)
-
-
-def data_conflict(runs: Sequence[Run]) -> str:
-    """Describe a conflict between runs: different items with one name; "" without a conflict."""
-    # The first run on each version.
-    versions = {run.metadata["data"]["sha256"]: run for run in reversed(runs)}
-    if len(versions) < 2:
-        return ""
-    # A field that a version lacks is NaN.
-    hashes = pd.concat({sha256: _hashes(run) for sha256, run in reversed(versions.items())})
-    items = hashes.groupby(level="item_id", sort=False)
-    differs = items.nunique().gt(1)
-    item_ids = differs.index[differs.any(axis=1)]
-    if item_ids.empty:
-        return ""
-    field = differs.columns[differs.loc[item_ids[0]]][0]
-    values = hashes.xs(item_ids[0], level="item_id")[field].dropna()
-    pair = [versions[values.index[0]], versions[values.index[values != values.iloc[0]][0]]]
-    described = [
-        "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
-        for run in pair
-    ]
-    return (
-        f"{pair[0].folder} and {pair[1].folder} were asked different data, "
-        f"{' and '.join(described)}: {len(item_ids):,} of {(items.size() > 1).sum():,} items of "
-        f"the same name are not the same, the first is {item_ids[0]}; name runs on one data set"
-    )
-
-
-def _hashes(run: Run) -> pd.DataFrame:
-    """Return a hash of each field of each item, by `item_id`."""
-    texts = run.items.set_index("item_id").astype(str)
-    return texts.apply(lambda column: pd.util.hash_array(column.to_numpy(object)))
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

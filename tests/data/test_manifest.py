@@ -7,12 +7,12 @@ import unicodedata
 import pytest
 
 from bench import data, run
+from bench.benchmarks import get
 from bench.core.errors import AnotherRun
-from bench.data import dataset
 from bench.data.fetch import fetch
-from bench.figures import style
-from bench.metrics.primary import prompt_language_warning, warnings
-from bench.run.results import Run
+from bench.data.manifest import category_name_error, is_label
+from bench.runs.notes import prompt_language_warning, warnings
+from bench.runs.open import Run
 from bench.tasks import prompts
 from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, own_category, table
@@ -42,9 +42,18 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
     assert set(scores.category) == {"sport", "age", "all"}
     assert scores[(scores.category == "sport") & scores.score.notna()].task.nunique() > 3
     shutil.rmtree(folder)
-    dataset._own_names.set({})
-    Run.open(tmp_path / "run")
-    assert style.label("mcbe", "sport") == "Sports clubs (体育)"
+    assert Run.open(tmp_path / "run").category_names["sport"] == "Sports clubs (体育)"
+    names = run.score(tmp_path / "run").set_index("category").category_name
+    assert set(names["sport"]) == {"Sports clubs (体育)"}
+
+
+def test_a_manifest_beside_the_folder_data_names_what_is_in_it(tmp_path, user):
+    folder = mcbe_folder(tmp_path / "set/data")
+    (folder / "dataset.toml").rename(tmp_path / "set/dataset.toml")
+    labels = data.find("mcbe", folder).labels
+    assert labels == {"sport": {"en": "Sports clubs", "zh": "体育"}}
+    fetched = fetch(get("mcbe"), tmp_path / "set")
+    assert (fetched.name, fetched.labels) == ("Ours", labels)
 
 
 def test_a_category_of_cbbq_runs_and_is_checked(tmp_path):
@@ -66,7 +75,7 @@ def test_a_category_is_fetched_with_its_manifest_and_unknown_without_it(
     tmp_path, user, refusal, benchmark, write, name
 ):
     folder = write(tmp_path / "data")
-    source, fetched = data.find(benchmark, folder), fetch(benchmark, folder)
+    source, fetched = data.find(benchmark, folder), fetch(get(benchmark), folder)
     assert (fetched.labels, fetched.sha256) == (source.labels, source.sha256)
     assert (fetched.name, fetched.version, fetched.licence) == ("Ours", "3", "CC0-1.0")
     (folder / "dataset.toml").unlink()
@@ -127,7 +136,7 @@ def test_a_data_set_is_asked_with_its_own_prompts(korean, tmp_path):
     again = run.repeat(done, tmp_path / "again")
     assert again.metadata["asked"] == done.metadata["asked"]
     (korean / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
-    with pytest.raises(AnotherRun, match="wording_hash"):
+    with pytest.raises(AnotherRun, match="the content of --prompts was"):
         ask(korean, tmp_path / "run")
 
 
@@ -149,7 +158,7 @@ FETCHED = 'wording = "mcbe-official-2a8e8f5"\n'
 def test_other_prompts_can_be_chosen(korean, monkeypatch, line, choice, version):
     (korean / "dataset.toml").write_text(KOREAN + line, "utf-8")
     monkeypatch.chdir(korean)
-    assert prompts.load("mcbe", choice, korean).label == version
+    assert prompts.load(get("mcbe"), choice, korean).label == version
 
 
 def test_prompts_in_another_language_than_the_datas_are_reported_once(korean, tmp_path, capsys):
@@ -158,7 +167,17 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(korean, tm
     warning = prompt_language_warning(done.metadata)
     assert re.search("Ours.*Korean.*bench-mcbe-3.*Chinese.*--prompts FILE", warning)
     assert capsys.readouterr().err.count(warning) == 1
-    assert warnings([done.metadata, done.metadata]).count(warning) == 1
+    assert warnings([done, done]).count(warning) == 1
     # Bare sentences are read without prompts.
     done = ask(korean, tmp_path / "pc", tasks=["pc"])
     assert prompt_language_warning(done.metadata) == ""
+
+
+@pytest.mark.parametrize(("length", "is_allowed"), [(1, True), (60, True), (61, False)])
+def test_a_label_has_at_most_60_characters(length, is_allowed):
+    assert is_label("x" * length) is is_allowed
+
+
+@pytest.mark.parametrize(("length", "is_allowed"), [(1, True), (40, True), (41, False)])
+def test_the_name_of_a_category_has_at_most_40_characters(length, is_allowed):
+    assert (category_name_error("x" * length) == "") is is_allowed

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from bench import benchmarks, records
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
-from bench.core.inputs import PACKAGE_CODE, hash_file
+from bench.core.inputs import PACKAGE_CODE, Code, hash_file
+from bench.runs import records
 from bench.scorers.base import digest
 
 FOLDER = "cache"
@@ -25,6 +25,7 @@ FOLDER = "cache"
 def kept(
     folder: Path,
     metadata: Mapping[str, Any],
+    benchmark_code: Code,
     options: Any,
     compute: Callable[[], pd.DataFrame],
 ) -> pd.DataFrame:
@@ -37,7 +38,7 @@ def kept(
     Args:
         metadata: the content of `run.json` from which `compute` makes the table.
     """
-    code = [PACKAGE_CODE, benchmarks.code(metadata["benchmark"])]
+    code = [PACKAGE_CODE, benchmark_code]
     if (folder / records.ANSWERS).exists() or not all(part.sha256 for part in code):
         return compute()
     key = _key(folder, metadata, [part.sha256 for part in code])

@@ -13,12 +13,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from bench import records
-from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
+from bench.runs import records
 from bench.scorers.base import Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -31,7 +30,7 @@ Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
-def execute_requests(
+def ask_requests(
     plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: dict[str, Model]
 ) -> None:
     """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
@@ -55,8 +54,8 @@ def execute_requests(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
             )
-    name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
-    title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
+    name = metadata.get("name") or short_name(plan.config.as_model or plan.config.model)
+    title, start = f"asking {name} {plan.benchmark.name}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
         for stage in requests.stages:
             # Similar requests are next to each other, so that models reuse common prefixes.
@@ -117,11 +116,11 @@ def _row(
 ) -> dict[str, Any]:
     parsed = ""
     if not answer.error:
-        parse, item = get(plan.benchmark).parse, plan.choice.by_id[request.item_id]
+        parse, item = plan.benchmark.parse, plan.choice.by_id[request.item_id]
         parsed = parse(request.task, request.request, answer.response, item)
     of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
-        "benchmark": plan.benchmark,
+        "benchmark": plan.benchmark.name,
         **{name: getattr(request, name) for name in of_request},
         "prompt_hash": digest(request.text),
         "prompt": request.text,
@@ -134,7 +133,7 @@ def _row(
 
 
 def key_of(request: Request) -> tuple[Any, ...]:
-    """Return the values of `bench.records.KEYS`, which identify a request in its run."""
+    """Return the values of `bench.runs.records.KEYS`, which identify a request in its run."""
     return request.task, request.item_id, request.request, request.repeat
 
 

@@ -22,10 +22,8 @@ request. `glosses.jsonl` has the items in English.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import unquote
 
 from pydantic import (
@@ -39,7 +37,6 @@ from pydantic import (
     model_validator,
 )
 
-from bench.benchmarks import get
 from bench.core.errors import LONGEST, BadInput, explained, plain, quoted
 from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
@@ -159,7 +156,9 @@ class Manifest(BaseModel):
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: dict(one.__pydantic_extra__) for name, one in self.categories.items()}
+        return {
+            name: dict(category.__pydantic_extra__) for name, category in self.categories.items()
+        }
 
     @model_validator(mode="after")
     def _has_labels(self) -> Self:
@@ -168,8 +167,8 @@ class Manifest(BaseModel):
                 "key `language` is missing beside [categories]; expected the code of the data "
                 "set's language, such as zh"
             )
-        own = next((code for code in self.languages if code != "en"), "")
-        lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+        codes = ["en", *(code for code in self.languages if code != "en")][:2]
+        lines = ", ".join(f'{code} = "its label"' for code in codes)
         for name, labels in self.labels.items():
             if "en" not in labels or not set(self.languages) & set(labels):
                 raise ValueError(
@@ -180,8 +179,16 @@ class Manifest(BaseModel):
 
 
 def home(data: Path) -> Path:
-    """Return the folder of the manifest: the data folder, or the folder of a single data file."""
-    return data.parent if data.is_file() else data
+    """Return the folder of the manifest of a data folder, or of a single data file.
+
+    A data set may keep its tables in a folder `data`, and its manifest beside this folder or in it.
+    """
+    folder = data.parent if data.is_file() else data
+    beside = folder.parent if folder.name == "data" else folder
+    for place in (folder, folder / "data", beside):
+        if (place / MANIFEST).is_file():
+            return place
+    return folder
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -197,8 +204,8 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
     keys = [str(part) for part in first["loc"] if part != "[key]" and not isinstance(part, int)]
-    place = f"{path}, key `{'.'.join(keys)}`" if keys else str(path)
-    raise BadInput(f"{place}: {explained(first)}")
+    key = f", key `{'.'.join(keys)}`" if keys else ""
+    raise BadInput(f"{path}{key}: {explained(first)}")
 
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
@@ -213,24 +220,25 @@ def manifest_tables(manifest: Manifest) -> dict[str, Any]:
 
 def own_prompts(folder: Path) -> Path | None:
     """Return the file of a data set's own prompts, if it has one."""
-    manifest, path = home(folder) / MANIFEST, home(folder) / PROMPTS_FILE
+    manifest = home(folder) / MANIFEST
+    path = home(folder) / PROMPTS_FILE
     is_own = path.exists() and manifest.is_file() and FETCHED not in read_toml(manifest)
     return path if is_own else None
 
 
 def unknown_category(
-    place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
+    path: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """Say that a category of the data in `place` is unknown, and how to add it to the manifest."""
-    known = list(known)
+    """Say that a category of the data in `path` is unknown, and how to add it to the manifest."""
+    names = list(known)
     if error := category_name_error(name):
-        return f"{place}: {quoted(name)} cannot be a category's name: {error}"
-    for other in known:
+        return f"{path}: {quoted(name)} cannot be a category's name: {error}"
+    for other in names:
         if other.casefold() == name.casefold():
             problem = f"is unknown; if it is {other}, write its name so"
-            return f"{place}: category {quoted(name)} {problem}"
+            return f"{path}: category {quoted(name)} {problem}"
     return (
-        f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one "
+        f"{path}: category {quoted(name)} is unknown; allowed: {', '.join(names)}; a new one "
         f'needs lines like these in {folder / MANIFEST}, below language = "zh" or another: '
         f'[categories.{toml_key(name)}], en = "its English label", zh = "its own label"{remedy}'
     )
@@ -260,41 +268,29 @@ def cldr_name(code: str, language: str) -> str:
         return ""
 
 
-# Names of categories
+def category_names(
+    released: Mapping[str, str], labels: Mapping[str, Mapping[str, str]], language: str
+) -> dict[str, str]:
+    """Name categories in English, with the name in the language of the data in brackets.
 
+    Args:
+        released: the names of the release's categories in its language.
+        labels, language: of a manifest, or of the data's part of a `run.json`. We skip labels that
+            pictures cannot show, because runs can come from anywhere.
 
-class CategoryName(NamedTuple):
-    """A category's name in the language of the data, empty if it has none, and in English."""
-
-    native: str
-    english: str
-
-
-# Names of categories that are not the release's, from the data sets and runs opened so far. If two
-# of these disagree, the last one counts.
-_own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
-    "own_names", default=MappingProxyType({})
-)
-
-
-def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
-    """Use the names of categories in the data's part of a `run.json` from now on.
-
-    We skip labels that pictures cannot show, because runs can come from anywhere.
+    Examples:
+        >>> labels = {"sport": {"en": "Sports clubs", "zh": "体育"}}
+        >>> category_names({"age": "年龄"}, labels, "zh")
+        {'age': 'age (年龄)', 'sport': 'Sports clubs (体育)'}
     """
-    codes = [code.strip() for code in description["language"].split(",")]
-    names = {}
-    for category, table in description["labels"].items():
-        labels = {code: label for code, label in table.items() if is_label(label)}
-        native = next((labels[code] for code in codes if code in labels and code != "en"), "")
-        if "en" in labels:
-            names[benchmark, category] = CategoryName(native, labels["en"])
-    _own_names.set({**_own_names.get(), **names})
-
-
-def category_name(benchmark: str, category: str) -> CategoryName:
-    """Return the names of a category, its own or the release's."""
-    if own := _own_names.get().get((benchmark, category)):
-        return own
-    released = get(benchmark).metadata.categories.get(category, "")
-    return CategoryName(released, category.replace("_", " "))
+    names = {name: (name.replace("_", " "), native) for name, native in released.items()}
+    codes = [code.strip() for code in language.split(",")]
+    for category, table in labels.items():
+        shown = {code: label for code, label in table.items() if is_label(label)}
+        if "en" in shown:
+            native = next((shown[code] for code in codes if code in shown and code != "en"), "")
+            names[category] = (shown["en"], native)
+    return {
+        name: f"{english} ({native})" if native else english
+        for name, (english, native) in names.items()
+    }

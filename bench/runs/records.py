@@ -28,7 +28,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.records.schema import wrong_entry
+from bench.runs.schema import wrong_entry
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
@@ -114,8 +114,9 @@ def read_run_json(folder: Path) -> dict[str, Any]:
             raise ValueError(problem)
         # Runs before version 0.3 have no hash.
         hash, now = metadata.pop(HASH, ""), digest(metadata)
-        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
-        if hash not in ("", now) or identity != metadata["identity"]:
+        identity = digest([metadata["benchmark"], metadata["asked"]])
+        # Earlier versions kept half of the hash.
+        if hash not in ("", now) or not identity.startswith(metadata["identity"]):
             raise ValueError("its content was changed")
         return metadata
     except (FileNotFoundError, NotADirectoryError):

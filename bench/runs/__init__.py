@@ -1,0 +1,1 @@
+"""Runs on disk: their answers, outcomes, scores and models."""

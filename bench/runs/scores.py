@@ -1,0 +1,131 @@
+"""The score tables of several runs in one table."""
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+
+import pandas as pd
+
+from bench.core.errors import BadInput
+from bench.metrics.engine import Metric
+from bench.metrics.primary import HALF, contenders
+from bench.metrics.table import ALL
+from bench.runs.explain import explain
+from bench.runs.items import data_conflict
+from bench.runs.open import Run, labels, open_runs
+from bench.runs.records import KEYS
+
+
+def table(
+    runs: Sequence[Run],
+    preset: str | None = None,
+    *,
+    beside: bool = True,
+    metrics: Sequence[Metric] = (),
+    answers: pd.MultiIndex | None = None,
+) -> pd.DataFrame:
+    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> table([run])[["model", "metric", "score", "kind"]].tail(1).round(2)
+                          model          metric  score                  kind
+        205  simulated:bias=0.7  reverse_disamb   0.43  simulated respondent
+    """
+    if not runs:
+        raise BadInput("no model is left: none was named, or none can be asked these tasks")
+    common: list[str] = []
+    benchmark = runs[0].definition
+    if any(primary.common for primary in benchmark.metrics.primary_metrics):
+        tasks_of_runs = [set(run.replies.task) for run in runs]
+        shared = set.intersection(*tasks_of_runs)
+        if any(tasks != shared for tasks in tasks_of_runs):
+            common = [task for task in benchmark.tasks if task in shared]
+    tables = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        if beside:
+            own = run.scores_beside(preset, common)
+        else:
+            own = run.scores(preset, common, metrics, answers)
+        names = own.category.map(run.category_names).fillna(own.category)
+        own = own.assign(kind=run.kind, category_name=names)
+        own.insert(0, "model", name)
+        tables.append(own)
+    return pd.concat(tables, ignore_index=True)
+
+
+def score(
+    run: Run | str | Path,
+    *more: Run | str | Path,
+    preset: str | None = None,
+    metrics: Sequence[Metric] = (),
+    common: bool = False,
+) -> pd.DataFrame:
+    """Score recorded runs in one table with a column `model`, without asking a model.
+
+    Args:
+        run, more: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
+        preset: `robust`, `official` or `paper`; default: each run's own.
+        metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
+        common: score only the requests with a parsed answer of every model, to compare models on
+            the same items. We do not apply this to a model with fewer than half of its answers
+            parsed.
+
+    Raises:
+        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
+            column that is not in the outcomes, or, with `common`, runs on different data.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> undecided = bench.Metric("undecided", "ambiguous", "says_unknown", "parsed")
+        >>> scores = bench.score(run, metrics=[undecided])
+        >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
+            category     metric  score  ci_low  ci_high    n
+        179      all  undecided   0.29    0.22     0.37  140
+    """
+    runs = open_runs([run, *more])
+    tables = []
+    for name in dict.fromkeys(run.benchmark for run in runs):
+        own = [run for run in runs if run.benchmark == name]
+        answers = common_answers(own) if common else None
+        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
+    return pd.concat(tables, ignore_index=True)
+
+
+def most_biased_first(runs: Sequence[Run]) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, doubtful ones and references last.
+
+    Examples:
+        >>> import bench
+        >>> models = ["simulated:bias=0.1", "simulated:bias=0.9"]
+        >>> runs = [bench.evaluate("cbbq", one, data="samples", limit=20) for one in models]
+        >>> labels(most_biased_first(runs))
+        ['simulated:bias=0.9', 'simulated:bias=0.1']
+    """
+    scores = explain(score(*runs))
+    # The first row of a model is that of the first primary score.
+    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
+    first = first.assign(
+        bias=first.score.mask(first.worse == "lower", -first.score).fillna(0),
+        is_reference=~first.model.isin(contenders(first).model),
+        is_doubtful=first.doubt != "",
+    )
+    columns, ascending = ["is_reference", "is_doubtful", "bias"], [True, True, False]
+    first = first.sort_values(columns, ascending=ascending, kind="stable")
+    by_name = dict(zip(labels(runs), runs, strict=True))
+    return [by_name[name] for name in dict.fromkeys([*first.model, *by_name])]
+
+
+def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
+    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
+    rates = [run.readable() for run in runs]
+    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    common = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in known]
+        common = common.append(reduce(pd.Index.intersection, filter(len, parts)))
+    return common
