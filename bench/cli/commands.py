@@ -145,11 +145,12 @@ def report(
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.core import default_folders
     from bench.report import fingerprint
+    from bench.report.jobs import page_jobs
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder = default_folders.report(plan.name, out)
-    if not dry_run and fingerprint.is_unchanged(plan, folder):
+    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
+    if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")
         return

@@ -293,7 +293,6 @@ class Respondents(dict[str, Model]):
         if role == "judge" and self.roles["model"] is self.roles["judge"]:
             self[role] = self["model"]  # load a model that judges itself once
         else:
-            key_names.check_set(self._keys)  # the judge's too, before the first request
             self[role] = self._loaded.load(
                 role,
                 model,
@@ -317,7 +316,8 @@ def _check(config: RunConfig) -> None:
             raise BadInput(
                 f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
             )
-    key_names.check(config.keys or {}, [config.model, config.judge])
+    if config.keys:
+        key_names.check(config.keys, [config.model, config.judge])
     if config.resources and not config.scheduler:
         raise BadInput(
             "--resources: says what workers of a cluster have to offer; give --scheduler too"

@@ -73,7 +73,7 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     assert len(counted) == SIZES[name][2]
     # Each model has a price or a speed, by which a dry run gives money or hours.
     assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
-    # Simulated models and judges, a few items, and three rates of training.
+    # Simulated models and judges, a few items, and tiny models for the eleven rates.
     content = yaml.safe_load(plan.path.read_text("utf-8"))
     for k, model in enumerate(content["models"]):
         own = {key: model[key] for key in ("name", "categories", "settings") if key in model}
@@ -83,7 +83,7 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     content["options"] = {"data": "released", "limit": 4, **judged}
     for part in content["analyses"].get("meta_evaluation", ()):
         del part["model"], part["data"], part["trained"]
-        part |= {"rates": [0, 0.5, 1], "options": {"data": "samples", "limit": 2}}
+        part["options"] = {"data": "samples", "limit": 2}
     path = tmp_path / f"{name}.yml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
     made = build.make(study.load(path), tmp_path / "out")

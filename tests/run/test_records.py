@@ -234,6 +234,18 @@ def test_a_run_of_an_older_version_is_scored_but_its_sample_is_not_continued(ref
     assert "the kind of sample was not given, now balanced" in message
 
 
+NEEDED = ("judge", "seed")
+
+
+def test_a_run_from_before_an_option_was_there_is_the_same_run():
+    metadata = ask().metadata
+    asked = {key: value for key, value in metadata["asked"].items() if value or key in NEEDED}
+    assert "read" not in asked
+    short = records.digest([metadata["benchmark"], asked])[:8]
+    records.write_run_json(Path("out"), {**metadata, "asked": asked, "identity": short})
+    assert ask().metadata["asked"] == asked
+
+
 def kept():
     return sorted(Path("out/cache").glob("*.parquet"))
 

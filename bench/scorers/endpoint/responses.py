@@ -85,7 +85,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else []
     thoughts = [at(message, name) for name in THOUGHT_FIELDS]
     thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
-    return any(one.strip() if isinstance(one, str) else one for one in thoughts)
+    return any(thought.strip() if isinstance(thought, str) else thought for thought in thoughts)
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
@@ -154,8 +154,8 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
         entries = at(body, "choices", 0, "prompt_logprobs")
         entries = entries if isinstance(entries, list) else []
         # The request asks for no alternatives, so there is one entry per token.
-        only = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
-        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in only]
+        by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     counted = token_count(body, "prompt_tokens")
     if reported and counted and len(reported) != counted:
         raise Broken(
