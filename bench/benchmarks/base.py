@@ -258,6 +258,11 @@ class Benchmark(ABC):
         return self.metadata.name
 
     @property
+    def parser(self) -> str:
+        """The hash of the code that parses replies; a new one if its files have changed."""
+        return f"{PACKAGE_CODE.key()[:16]}-{self.code.key()[:16]}"
+
+    @property
     @abstractmethod
     def metrics(self) -> "Metrics":
         """Return the metrics."""

