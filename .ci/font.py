@@ -35,12 +35,14 @@ FIRST_WIDE = "\u2e80"  # East Asian characters begin here
 def characters() -> set[str]:
     """Collect the East Asian characters in the package's samples, names and prompts.
 
-    What readers of replies and scorers know is not drawn.
+    `released_characters.txt` has those of names in the releases of CBBQ (of ten categories) and
+    NLI-CoAL. What readers of replies and scorers know is not drawn.
     """
     texts = {"py", "toml", "csv", "tsv", "json", "txt"}
     not_drawn = {*(HOME / "bench/tasks").glob("*.*"), *(HOME / "bench/scorers").rglob("*.*")}
-    files = (path for path in (HOME / "bench").rglob("*") if path.suffix[1:] in texts)
-    files = (path for path in files if path not in not_drawn)
+    files = [*(HOME / "bench").rglob("*"), *(HOME / "notebooks/curation/packs").rglob("*")]
+    files.append(HOME / ".ci/released_characters.txt")
+    files = (path for path in files if path.suffix[1:] in texts and path not in not_drawn)
     every = set().union(*(path.read_text("utf-8") for path in files))
     return {char for char in every if char >= FIRST_WIDE and char != "\ufeff"}
 

@@ -4,6 +4,7 @@ import io
 import runpy
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import seaborn as sns
 from matplotlib import font_manager
@@ -45,6 +46,17 @@ def test_a_machine_without_fonts_draws_chinese_and_exports_it_as_text(caplog, we
     drawn(fig).savefig(file, format="svg")
     assert MIXED in file.getvalue().decode()
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("file", "column"),
+    [("ja_v1.1/{}/occup_en-ja_v1.1.tsv", "Ja"), ("zh_v1.0/{}/occup_en-zh_v1.0.tsv", "Zh")],
+)
+@pytest.mark.usefixtures("no_fonts")
+def test_a_machine_without_fonts_draws_the_released_occupations(shared, file, column):
+    path = shared / "data/nli_coal" / file.format("occupation-words")
+    names = pd.read_csv(path, sep="\t")[column]
+    assert [name for name in names if not style.can_show(name)] == []
 
 
 @pytest.mark.usefixtures("no_fonts")
