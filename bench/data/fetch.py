@@ -76,6 +76,7 @@ def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
     """
     target = (data.user_folder() / benchmark.name).resolve()
+    remedy = f"bring a copy by other means and run `bench fetch {benchmark.name} --from DIR`"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -83,13 +84,13 @@ def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
             if source:
                 copy = Copy(as_path(source), str(as_path(source).resolve()))
             else:
-                copy = _download_release(benchmark, work / "release")
+                copy = _download_release(benchmark, work / "release", remedy)
             try:
                 _install(benchmark, copy, target, work)
             except BadInput as error:  # the working folder is gone when the message is read
                 message = _with_origin(str(error), work, copy.origin)
                 if copy.revision:
-                    raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
+                    raise RunFailed(f"{message}; {remedy}") from None
                 raise BadInput(message) from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
@@ -219,10 +220,6 @@ def _with_origin(message: str, work: Path, origin: str) -> str:
     return message
 
 
-def _by_other_means(benchmark: "Benchmark") -> str:
-    return f"bring a copy by other means and run `bench fetch {benchmark.name} --from DIR`"
-
-
 # Downloads
 
 
@@ -238,10 +235,9 @@ def download(url: str, path: Path, remedy: str) -> Path:
     return path
 
 
-def _download_release(benchmark: "Benchmark", folder: Path) -> Copy:
+def _download_release(benchmark: "Benchmark", folder: Path, remedy: str) -> Copy:
     """Download a release; tables of the Hub get the loader's file names."""
     release = benchmark.metadata.release
-    remedy = _by_other_means(benchmark)
     if release.host == "github":
         url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
         return Copy(download(url, folder, remedy), url, release.commit)
