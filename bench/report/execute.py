@@ -80,10 +80,13 @@ AS_NEW = """
 import os, sys
 sys.path[:] = {imports!r}
 os.chdir({folder!r})
+import numpy, pandas
 from matplotlib import rcdefaults
 from bench.figures.style import style
 rcdefaults()
 style()
+pandas.reset_option("^display")
+numpy.random.seed()
 get_ipython().reset()
 """
 

@@ -67,16 +67,25 @@ def shown(tmp_path, kernel):
     return run_cells
 
 
+LEFT = """import os, matplotlib, numpy, pandas
+os.chdir('/')
+matplotlib.rcParams['font.size'] = 99
+pandas.set_option('display.precision', 1)
+numpy.random.seed(0)
+y = 1"""
+FOUND = """print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99,
+      pd.get_option('display.precision'), np.random.get_state()[1][0] == 0)"""
+
+
 def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
-    left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
-    seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
-    first = written(tmp_path / "first.ipynb", left)
-    second = written(tmp_path / "second.ipynb", "import os, matplotlib as mpl", seen)
+    first = written(tmp_path / "first.ipynb", LEFT)
+    imports = "import os, matplotlib as mpl, numpy as np, pandas as pd"
+    second = written(tmp_path / "second.ipynb", imports, FOUND)
     for source in (first, second):
         target = tmp_path / source.stem / source.name
         assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
     cell = nbformat.read(target, as_version=4).cells[-2]
-    assert cell.outputs[0].text.split() == ["False", "second", "False"]
+    assert cell.outputs[0].text.split() == ["False", "second", "False", "6", "False"]
     assert cell.execution_count == 4
 
 
