@@ -15,13 +15,13 @@ import pandas as pd
 
 from bench.analyses.elsewhere import read_scores
 from bench.benchmarks import names, resolve
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import NoRuns
 from bench.core.progress import say
 from bench.core.text import read_list, read_mapping
 from bench.data import OWN_SAMPLES
-from bench.metrics.frames import Table
 from bench.metrics.primary import REFERENCES
+from bench.metrics.user_tables import Table
 from bench.run import evaluate_all
 from bench.runs import records
 from bench.runs.explain import explain
@@ -76,7 +76,7 @@ def opened(
 
 def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
     """Open the runs of real models in the default folder."""
-    folder = places.reports() / "runs"
+    folder = default_folders.runs()
     folders = filter(records.is_complete, run_folders(f"{folder}/*/*"))
     runs = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
     found = [run for run in runs if run.benchmark in benchmarks]

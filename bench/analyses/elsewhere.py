@@ -9,8 +9,8 @@ import pandas as pd
 from bench.benchmarks import get, names
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.progress import say
-from bench.metrics.frames import Frame, Table, as_numbers, is_overall
 from bench.metrics.table import ALL
+from bench.metrics.user_tables import Frame, Table, as_numbers, is_overall
 
 # The columns that have a default, which is the name of the file for `benchmark` and `family`.
 DEFAULTS = {"benchmark": "", "family": "", "category": ALL, "task": ALL, "metric": "score"}
@@ -115,7 +115,7 @@ def _with_known_names(table: Table) -> Table:
     """Write the names of known columns in small letters."""
     known = {*DEFAULTS, *OTHERS} - {*table.rows}
     renamed = {name: str(name).lower() for name in table.rows if str(name).lower() in known}
-    return Table(table.given.rename(columns=renamed), table.name, table.first)
+    return Table(table.original.rename(columns=renamed), table.name, table.row_numbers)
 
 
 def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:
@@ -143,7 +143,7 @@ def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:
     long = others.join(scores).melt(list(others), columns, "category", "score")
     is_unsaid = long.score.isna() & (long.note == "")
     long["note"] = long.note.mask(is_unsaid, "the table has no score")
-    return Table(long, table.name, table.first)
+    return Table(long, table.name, [*table.row_numbers] * len(columns))
 
 
 def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:

@@ -143,13 +143,14 @@ def report(
     format: Format = FORMAT,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.core import places
+    from bench.core import default_folders
     from bench.report import fingerprint
+    from bench.report.jobs import page_jobs
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder = places.report_folder(plan.name, out)
-    if not dry_run and fingerprint.is_unchanged(plan, folder):
+    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
+    if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")
         return
@@ -175,7 +176,7 @@ def notebooks(
     folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
-    from bench.core.places import NOTEBOOKS, copy_files
+    from bench.core.shipped import NOTEBOOKS, copy_files
     from bench.data.readers import as_path
 
     pages = [get(name).metadata.page for name in names()]
@@ -195,7 +196,7 @@ def data(
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as datasets
     from bench import tasks
-    from bench.data.dataset import own_prompts
+    from bench.data.manifest import own_prompts
     from bench.tasks import prompts
 
     if format == "csv" and not check:

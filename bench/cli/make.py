@@ -3,8 +3,8 @@
 from bench.benchmarks import get, resolve
 from bench.cli.app import MAKE, argument, command, given
 from bench.core.errors import BadInput
-from bench.core.places import copy_files
 from bench.core.progress import say
+from bench.core.shipped import copy_files
 
 
 @command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)

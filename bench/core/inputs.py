@@ -161,19 +161,16 @@ def plugin_files(module: str, distribution: "Distribution | None") -> list[Path]
     """
     owner = sys.modules[module.partition(".")[0]]
     files = [Path(folder) for folder in getattr(owner, "__path__", [])]
-    if not files and owner.__file__:
-        files = [Path(owner.__file__), *_beside(Path(owner.__file__))]
+    if not files and owner.__file__:  # a single file, with its tables and settings beside it
+        files = [Path(owner.__file__)]
+        for kind in ("csv", "toml", "json"):
+            files += files[0].parent.glob(f"*.{kind}")
     for path in (distribution.files if distribution else None) or ():
         if "__pycache__" not in path.parts and ".." not in path.parts:
             files.append(Path(str(path.locate())))
     code = [file for path in files for file in _files(path) if file.endswith(".py")]
     imported = [file for module in imported_modules(code).values() for file in module]
     return list(dict.fromkeys([*files, *imported]))
-
-
-def _beside(module: Path) -> list[Path]:
-    """List the tables and settings beside a module that is a single file."""
-    return [file for kind in ("csv", "toml", "json") for file in module.parent.glob(f"*.{kind}")]
 
 
 def imported_modules(

@@ -1,9 +1,7 @@
-"""Typed items of each benchmark.
+"""Find the data of a benchmark, load their items, check their rows, and draw samples of items.
 
-    source = find("cbbq", "samples")
-    load(source, ["gender"])
-
-`find` returns a folder of data, `load` its items, and `check` its odd rows.
+source = find("cbbq", "samples")
+load(source, ["gender"])
 """
 
 import gc
@@ -20,8 +18,7 @@ import platformdirs
 from bench.benchmarks import get, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.core.text import read_mapping
-from bench.data import dataset
-from bench.data.dataset import MANIFEST
+from bench.data.manifest import MANIFEST, read_manifest
 from bench.data.readers import as_path, open_file
 
 if TYPE_CHECKING:
@@ -149,8 +146,7 @@ def find_all(
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
     if isinstance(data, str) and not data.startswith("{"):
         data = dict.fromkeys(wanted, data)
-    given = read_mapping(data, name="data")
-    folders = {resolve(name): folder for name, folder in given.items()}
+    folders = {resolve(name): folder for name, folder in read_mapping(data, name="data").items()}
     if unknown := folders.keys() - set(wanted):
         raise BadInput(expected(min(unknown), wanted, "benchmark with a folder of data,"))
     return {name: find(name, folders.get(name)) for name in wanted}
@@ -173,10 +169,10 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
     """Load the items as `load` does, and count the rows that settings change or leave out."""
     files = source.benchmark.files(source.folder)
     released = source.benchmark.metadata.categories
-    known = list(dict.fromkeys([*released, *source.labels, *files]))
+    allowed = list(dict.fromkeys([*released, *source.labels, *files]))
     for name in categories or ():
-        if name not in known:
-            raise BadInput(expected(name, known, f"category of {source.benchmark.name}"))
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, f"category of {source.benchmark.name}"))
         if name not in files:
             raise BadInput(
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(files)}"
@@ -200,11 +196,11 @@ def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
             content = hashlib.file_digest(stream, "sha256").digest()
         digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
-    categories = sorted(dataset.read_manifest(folder).categories.items())
-    marks = [f"{name} without groups" for name, category in categories if not category.groups]
-    marks += [
-        f"{name} target {category.target}" for name, category in categories if category.target
-    ]
+    categories = read_manifest(folder).categories
+    without_groups = [name for name in sorted(categories) if not categories[name].groups]
+    with_target = [name for name in sorted(categories) if categories[name].target]
+    marks = [f"{name} without groups" for name in without_groups]
+    marks += [f"{name} target {categories[name].target}" for name in with_target]
     digest.update("".join(f"\0{mark}" for mark in marks).encode())
     return digest.hexdigest()
 
@@ -273,8 +269,8 @@ def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame"
 
     fields = items.set_index("item_id").loc[records.item_id]
     # This raises an error if two items have one id.
-    own = records.drop(columns="category").set_axis(fields.index)
-    return pd.concat([own, fields], axis=1).reset_index(drop=True)
+    indexed = records.drop(columns="category").set_axis(fields.index)
+    return pd.concat([indexed, fields], axis=1).reset_index(drop=True)
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
@@ -349,7 +345,7 @@ def _source(benchmark: "Benchmark", folder: Path, found: str) -> Source:
         )
     if not benchmark.files(folder):
         raise BadInput(f"{folder} ({found}): {metadata.no_data}")
-    manifest = dataset.read_manifest(folder)
+    manifest = read_manifest(folder)
     texts = {"name": folder.name, "version": "unknown", "licence": "unknown"}
     if folder.is_dir():  # it can be the release, and a single file is the user's own
         texts |= {"name": f"{metadata.title} (local copy)", "licence": metadata.licence}

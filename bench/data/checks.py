@@ -21,7 +21,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput, plain
 from bench.data import frame
-from bench.data.dataset import GLOSSES, read_manifest
+from bench.data.manifest import GLOSSES, read_manifest
 
 if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark

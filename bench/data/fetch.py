@@ -1,8 +1,9 @@
 """Bring a released data set to the user's folder: its pinned revision, or a local copy.
 
 We assemble the data in a working folder next to their final place, and rename this folder once the
-loader has read it. We keep only tables, licence and readme of a release, none of its code. If its
-prompts are in scripts, we read them from there and keep them next to the data as `prompts.toml`.
+loader has read it. We keep only tables, glosses, licence and readme of a release, none of its code.
+If its prompts are in scripts, we read them from there and keep them next to the data as
+`prompts.toml`.
 """
 
 import hashlib
@@ -23,8 +24,16 @@ from bench import data
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset
-from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
+from bench.data import MANIFEST, Source
+from bench.data.manifest import (
+    FETCHED,
+    GLOSSES,
+    PROMPTS_FILE,
+    home,
+    manifest_tables,
+    own_prompts,
+    read_manifest,
+)
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
@@ -67,6 +76,7 @@ def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
     """
     target = (data.user_folder() / benchmark.name).resolve()
+    remedy = f"bring a copy by other means and run `bench fetch {benchmark.name} --from DIR`"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
@@ -74,13 +84,13 @@ def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
             if source:
                 copy = Copy(as_path(source), str(as_path(source).resolve()))
             else:
-                copy = _download_release(benchmark, work / "release")
+                copy = _download_release(benchmark, work / "release", remedy)
             try:
                 _install(benchmark, copy, target, work)
             except BadInput as error:  # the working folder is gone when the message is read
                 message = _with_origin(str(error), work, copy.origin)
                 if copy.revision:
-                    raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
+                    raise RunFailed(f"{message}; {remedy}") from None
                 raise BadInput(message) from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
@@ -89,27 +99,25 @@ def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
 
 def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    metadata, folder, staged = benchmark.metadata, copy.path.resolve(), work / "new"
+    metadata = benchmark.metadata
+    folder = copy.path.resolve()
+    staged = work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
         folder.mkdir()
         _unpack(copy.path, folder)
     _refuse_links_out(folder)
     root = _root(benchmark, folder)
-    tables = _tables(benchmark, root)
-    texts = {path.name: path for path in sorted(root.iterdir()) if TEXT.fullmatch(path.name)}
-    for name, path in (tables | texts).items():
-        (staged / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, staged / name)
-    known = released_ids(benchmark.name)
-    checked = [name for name in tables if name in known]
-    changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
-    wrong = [*changed, *(known.keys() - tables.keys())]
+    tables = _copy_files(benchmark, root, staged)
+    ids = released_ids(benchmark.name)
+    released = [name for name in tables if name in ids]
+    changed = [name for name in released if git_blob_id(staged / name) != ids[name]]
+    wrong = [*changed, *(ids.keys() - {*tables})]
     if copy.revision and wrong:
         raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
     # The loader has to know the categories that only this data set has.
-    own_tables = dataset.manifest_tables(dataset.read_manifest(root))
-    _write_manifest(staged, own_tables)
+    categories = manifest_tables(read_manifest(root))
+    _write_manifest(staged, categories)
     loaded = data.find(benchmark, staged)
     try:
         data.load(loaded)
@@ -118,18 +126,23 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
             raise
         data.load(loaded, **metadata.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
-    source, pinned = data.find(benchmark, root), metadata.release.commit[:7]
-    name, version = source.name, source.version
-    verified = bool(checked) and not changed
-    if copy.revision or (verified and not (dataset.home(root) / MANIFEST).is_file()):
-        name, version = metadata.title, (copy.revision or pinned)[:7]
+    source = data.find(benchmark, root)
+    name = source.name
+    version = source.version
+    pinned = metadata.release.commit[:7]
+    is_verified = bool(released) and not changed
+    has_manifest = (home(root) / MANIFEST).is_file()
+    if copy.revision or (is_verified and not has_manifest):
+        name = metadata.title
+        version = (copy.revision or pinned)[:7]
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {metadata.title}"
         )
         if version == pinned:
-            name, version = f"{metadata.title} (changed copy)", f"{pinned}+changed"
+            name = f"{metadata.title} (changed copy)"
+            version = f"{pinned}+changed"
     prompts_version, advice = _install_prompts(metadata.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,
@@ -140,11 +153,11 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
         "fetched_from": copy.origin,
         "revision": copy.revision,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "verified": verified,
+        "verified": is_verified,
         "sha256": loaded.sha256,
         FETCHED: prompts_version,
     }
-    _write_manifest(staged, manifest | own_tables)
+    _write_manifest(staged, manifest | categories)
     if target.exists():
         os.replace(target, work / "old")
     os.replace(staged, target)
@@ -173,19 +186,25 @@ def _root(benchmark: "Benchmark", folder: Path) -> Path:
     )
 
 
-def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
-    """Return the tables to keep by their path in the release.
+def _copy_files(benchmark: "Benchmark", root: Path, to: Path) -> list[str]:
+    """Copy tables, licence, readme and glosses; return the paths of the tables in the release.
 
-    These are the loader's files, and all tables in a folder CATEGORY_vVERSION, as in NLI-CoAL.
+    The tables are the loader's files, and all in a folder CATEGORY_vVERSION, as in NLI-CoAL.
     """
     paths = {path for files in benchmark.files(root).values() for path in files}
     versions = tuple(f"{name}_v" for name in benchmark.metadata.categories)
-    is_one = root.name.startswith(versions)
-    for folder in [root] if is_one else root.iterdir():
+    is_version = root.name.startswith(versions)
+    for folder in [root] if is_version else root.iterdir():
         if folder.name.startswith(versions):
             paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
-    top = root.parent if is_one else root
-    return {path.relative_to(top).as_posix().removeprefix("data/"): path for path in sorted(paths)}
+    top = root.parent if is_version else root
+    tables = {path.relative_to(top).as_posix().removeprefix("data/"): path for path in paths}
+    texts = [path for path in root.iterdir() if TEXT.fullmatch(path.name)]
+    texts += home(root).glob(GLOSSES)
+    for name, path in (tables | {path.name: path for path in texts}).items():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, to / name)
+    return sorted(tables)
 
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -199,10 +218,6 @@ def _with_origin(message: str, work: Path, origin: str) -> str:
     for folder in (*work.iterdir(), work):
         message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
     return message
-
-
-def _by_other_means(benchmark: "Benchmark") -> str:
-    return f"bring a copy by other means and run `bench fetch {benchmark.name} --from DIR`"
 
 
 # Downloads
@@ -220,10 +235,9 @@ def download(url: str, path: Path, remedy: str) -> Path:
     return path
 
 
-def _download_release(benchmark: "Benchmark", folder: Path) -> Copy:
+def _download_release(benchmark: "Benchmark", folder: Path, remedy: str) -> Copy:
     """Download a release; tables of the Hub get the loader's file names."""
-    metadata, release = benchmark.metadata, benchmark.metadata.release
-    remedy = _by_other_means(benchmark)
+    release = benchmark.metadata.release
     if release.host == "github":
         url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
         return Copy(download(url, folder, remedy), url, release.commit)
@@ -238,14 +252,15 @@ def _download_release(benchmark: "Benchmark", folder: Path) -> Copy:
     say(f"downloading {origin}")
     with quietly(RunFailed, origin, repository, remedy=f"; {remedy}"):
         revision = str(HfApi().dataset_info(release.repository).sha)
-        place = {"repo_type": "dataset", "revision": revision, "local_dir": folder}
-        snapshot_download(release.repository, **place)
+        snapshot_download(
+            release.repository, repo_type="dataset", revision=revision, local_dir=folder
+        )
     tables = release.arrange([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
     for path, released in tables.items():
         (folder / released).parent.mkdir(exist_ok=True)
         os.replace(folder / path, folder / released)
     present = {Path(released).stem for released in tables.values()}
-    missing = [category for category in metadata.categories if category not in present]
+    missing = [category for category in benchmark.metadata.categories if category not in present]
     if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return Copy(folder, origin, revision)
@@ -275,25 +290,26 @@ def _install_prompts(
     official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put a data set's own or official prompts next to it; return their version and a sentence."""
-    place = work / "new" / PROMPTS_FILE
-    if own := own_prompts(root):
-        shutil.copyfile(own, place)
-        version = read_toml(own).get("version", "")
+    installed = work / "new" / PROMPTS_FILE
+    if prompts := own_prompts(root):
+        shutil.copyfile(prompts, installed)
+        version = read_toml(prompts).get("version", "")
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
-    found = official.find(folder) if official else None
-    if not official or not (found or copy.revision):
+    scripts = official.find(folder) if official else None
+    if not official or not (scripts or copy.revision):
         return "", ""
     origin = copy.origin
     try:
         if copy.revision and official.address:
-            origin, found = official.address, work / "scripts"
-            found.mkdir()
+            origin = official.address
+            scripts = work / "scripts"
+            scripts.mkdir()
             for name in official.scripts:
-                download(f"{official.address}/{name}", found / name, official.remedy)
-        elif not found:
+                download(f"{official.address}/{name}", scripts / name, official.remedy)
+        elif not scripts:
             missing = f"has not all of {', '.join(official.scripts)}"
             raise BadInput(f"{folder}: {missing}; {official.remedy}")
-        place.write_bytes(official.read(found).encode())
+        installed.write_bytes(official.read(scripts).encode())
     except (BadInput, RunFailed) as error:
         reason = _with_origin(str(error), work, origin)
         return "", f"the data came without the official prompts: {reason}"

@@ -5,6 +5,9 @@ Parquet or Feather. We recognize these by their content, and read every cell as 
 is UTF-8, or UTF-16 as Excel's "Unicode text"; any file may be packed by gzip. Each function raises
 `BadInput` for a file that is wrong, with the file and the line, or the row and column, and the
 allowed values.
+
+We do not read by pandas: it fills short rows up, turns whole numbers into floats beside an empty
+cell, and knows neither merged cells nor formulas without a value nor the number of a wrong row.
 """
 
 import csv
@@ -33,7 +36,10 @@ MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # The bytes at the start of a file that tell its kind.
 HEAD = 512
-GZIP, ZIP, PARQUET, FEATHER = b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1"
+GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+PARQUET = b"PAR1"
+FEATHER = b"ARROW1"
 SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
 UNPACK = "unpack it, and give the file in it"
 # The first bytes of files that hold no text, what these files are, and what to do with them.
@@ -75,7 +81,8 @@ class TableRow(Row):
     """
 
     def __init__(self, number: int) -> None:
-        self.number, self.problem = number, ""
+        self.number = number
+        self.problem = ""
 
 
 class Unreadable(NamedTuple):
@@ -175,8 +182,8 @@ def _encoding(path: Path, raw: bytes, default: str = "utf-8") -> str:
     for pattern, kind, remedy in KINDS:
         if re.match(pattern, raw[:HEAD], re.DOTALL):
             raise BadInput(f"{path}: is {kind}; {remedy}")
-    found = json.detect_encoding(raw[:4])  # by a byte order mark, or by zeros
-    return default if found.startswith("utf-8") else found
+    encoding = json.detect_encoding(raw[:4])  # by a byte order mark, or by zeros
+    return default if encoding.startswith("utf-8") else encoding
 
 
 def _decode(
@@ -221,7 +228,7 @@ def read_table(
     if raw.startswith(ZIP):
         return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
     if raw.startswith((PARQUET, FEATHER)):
-        records = _arrow(path, raw)
+        records = _read_arrow(path, raw)
     else:
         encoding = _encoding(path, raw, default=encoding)
         # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
@@ -232,7 +239,7 @@ def read_table(
                 raise BadInput(f"{path}: {problem}")
         text = _decode(path, raw, encoding, advice)
         is_json = text.lstrip()[:1] in ("[", "{")
-        records = _json(path, text) if is_json else _csv(path, text, columns, replies)
+        records = _read_json(path, text) if is_json else _read_csv(path, text, columns, replies)
     return _read_rows(str(path), records, columns, more, wrong_rows)
 
 
@@ -249,25 +256,27 @@ def _read_rows(
     if not filled:
         names = ", ".join(columns)
         raise BadInput(f"{place}: is empty; expected a header with the columns {names}")
-    top, wanted = filled[0], {*columns, *more}
+    top = filled[0]
     for value in records[top]:
         if isinstance(value, Unreadable):
             raise BadInput(f"{place}, row 1 (header): {value.problem}")
     header = _texts(records[top])
-    check_header(place, header, columns, more if wanted else [name for name in header if name])
+    wanted = {*columns, *more}
+    _check_header(place, header, columns, more if wanted else [name for name in header if name])
     rows = []
     for k in filled[1:]:
-        record, row, row_place = records[k], TableRow(before + k - top), f"{place}, row {k - top}"
+        record = records[k]
+        row = TableRow(before + k - top)
         rows.append(row)
         if len(record) < len(header) or _is_filled(record[len(header) :]):
             row.problem = f"has {len(record)} cells, the header has {len(header)}"
             if not wrong_rows:
-                raise BadInput(f"{row_place}: {row.problem}")
+                raise BadInput(f"{place}, row {k - top}: {row.problem}")
             continue
         for name, value in zip(header, record, strict=False):
             is_read = name in wanted or (isinstance(value, Unreadable) and not wanted)
             if is_read and (problem := _not_a_text(value)):
-                raise BadInput(f"{row_place}, column `{name}`: {problem}")
+                raise BadInput(f"{place}, row {k - top}, column `{name}`: {problem}")
             row[name] = _text(value)
     return rows
 
@@ -290,8 +299,9 @@ def _not_a_text(value: Any) -> str:
         text = str(value).removesuffix(" 00:00:00")
         advice = "which a spreadsheet program may have made of a text such as 3-5; write it as text"
         return f"{text} is a date or a time, {advice}"
+    kind = "list" if isinstance(value, list) else "table"
     advice = "write a text, with the separator of that column between its parts"
-    return f"{quoted(value)} is a {'list' if isinstance(value, list) else 'table'}; {advice}"
+    return f"{quoted(value)} is a {kind}; {advice}"
 
 
 def _text(value: Any) -> str:
@@ -303,21 +313,24 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def check_header(
-    path: str | Path, header: Sequence[str], columns: Sequence[str], more: Sequence[str] = ()
+def _check_header(
+    place: str, header: Sequence[str], columns: Sequence[str], more: Sequence[str]
 ) -> None:
     """Check that a header has each of `columns` once, and each of `more` at most once."""
-    place = f"{path}, row 1 (header)"
-    if missing := [name for name in columns if name not in header]:
-        found = plain(", ".join(header[:20]))[:300] or "nothing"
-        near = closest(missing[0], [name for name in header if name not in (*columns, *more)])
-        meant = f", perhaps called {quoted(near)}" if near else ""
-        raise BadInput(f"{place}: column `{missing[0]}` is missing{meant}; found: {found}")
-    if doubled := [name for name in (*columns, *more) if list(header).count(name) > 1]:
-        raise BadInput(f"{place}: column `{doubled[0]}` occurs more than once")
+    for name in columns:
+        if name not in header:
+            names = plain(", ".join(header[:20]))[:300] or "nothing"
+            others = [other for other in header if other not in (*columns, *more)]
+            similar = closest(name, others)
+            meant = f", perhaps called {quoted(similar)}" if similar else ""
+            problem = f"column `{name}` is missing{meant}; found: {names}"
+            raise BadInput(f"{place}, row 1 (header): {problem}")
+    for name in (*columns, *more):
+        if header.count(name) > 1:
+            raise BadInput(f"{place}, row 1 (header): column `{name}` occurs more than once")
 
 
-def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
+def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
     """Split CSV into records, by the delimiter with which its header has the columns.
 
     Excel reads and writes a first line `sep=;`, which names the delimiter.
@@ -373,14 +386,15 @@ def _read_sheets(
     main = max(sheets, key=lambda sheet: len(sheet.header & wanted if wanted else sheet.header))
     needed = {*columns} or main.header
     rows: list[TableRow] = []
-    read, unread = [], []
+    read = []
+    unread = []
     for sheet in sheets:
-        name, before = quoted(sheet.name), rows[-1].number if rows else 0
+        name = quoted(sheet.name)
         place = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
-        is_alike = needed <= sheet.header if columns else needed == sheet.header
+        before = rows[-1].number if rows else 0
         if sheet is not main and not sheet.has_rows:
             continue
-        if sheet is main or is_alike:
+        if sheet is main or needed <= sheet.header:
             rows += _read_rows(place, sheet.records, columns, more, wrong_rows, before)
             if sheet.has_rows:
                 read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
@@ -388,9 +402,9 @@ def _read_sheets(
                 hidden = ", ".join(map(str, sheet.hidden[:10]))
                 say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
         elif sheet.header & needed:
-            there = plain(", ".join(sorted(sheet.header)))[:300]
+            names = plain(", ".join(sorted(sheet.header)))[:300]
             raise BadInput(
-                f"{place}, row 1 (header): has other columns ({there}) than sheet "
+                f"{place}, row 1 (header): has other columns ({names}) than sheet "
                 f"{quoted(main.name)}; give both the same header, or put one table in a workbook"
             )
         else:
@@ -436,39 +450,47 @@ def _load_sheets(raw: bytes) -> list[Sheet]:
 
 def _sheet(sheet: Any, values: Any) -> Sheet:
     """Read a sheet of openpyxl; its formulas have their stored values in `values`."""
+    from openpyxl.utils.escape import unescape
+
     merged = {
-        place: area.coord
+        position: area.coord
         for area in sheet.merged_cells.ranges
         if sheet.cell(area.min_row, area.min_col).value is not None
-        for place in area.cells
+        for position in area.cells
     }
     cells: dict[tuple[int, int], Any] = {}
-    for place, cell in values._cells.items():
-        value, problem = cell.value, ""
-        if value is None and place in merged:
-            problem = f"is merged ({merged[place]}); unmerge it, and fill in each of its cells"
-        elif value is None and sheet._cells[place].data_type == "f" and cell.data_type == "n":
+    for position, cell in values._cells.items():
+        value = cell.value
+        problem = ""
+        if isinstance(value, str):  # in which _x000D_ is a carriage return
+            value = whole_characters(unescape(value))
+        if cell.data_type == "e":
+            problem = "" if value == "#N/A" else f"holds the error {value}"
+            value = None
+        elif value is None and position in merged:
+            problem = f"is merged ({merged[position]}); unmerge it, and fill in each of its cells"
+        elif value is None and sheet._cells[position].data_type == "f" and cell.data_type == "n":
             problem = (
                 "holds a formula without its value; open and save the file in a spreadsheet "
                 "program, or write the value"
             )
-        elif cell.data_type == "e":
-            problem, value = "" if value == "#N/A" else f"holds the error {value}", None
         if problem:
             value = Unreadable(f"sheet {quoted(sheet.title)}, cell {cell.coordinate} {problem}")
         if value not in (None, ""):
-            cells[place] = value
-    height, width = (max(numbers) for numbers in zip(*cells, strict=True)) if cells else (0, 0)
-    records = [
-        [cells.get((row, column)) for column in range(1, width + 1)] for row in range(1, height + 1)
-    ]
-    is_hidden = {row for row, dimension in sheet.row_dimensions.items() if dimension.hidden}
-    filled = [row for row, record in enumerate(records, start=1) if _is_filled(record)]
-    hidden = [row for row in filled if row in is_hidden]
+            cells[position] = value
+    height = max((row for row, _column in cells), default=0)
+    columns = range(1, max((column for _row, column in cells), default=0) + 1)
+    records = []
+    hidden = []
+    for row in range(1, height + 1):
+        records.append([cells.get((row, column)) for column in columns])
+        # A number that is not in `row_dimensions` would be added to it.
+        if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden:
+            hidden += [row] if _is_filled(records[-1]) else []
     return Sheet(sheet.title, records, hidden)
 
 
-def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
+def _read_arrow(path: Path, raw: bytes) -> list[list[Any]]:
     """Read Parquet, or Feather, which is a file of Arrow.
 
     A column of `ClassLabel` gets the names of its numbers, which stand in the metadata.
@@ -502,7 +524,7 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
     return [table.column_names, *map(list, zip(*columns, strict=True))]
 
 
-def _json(path: Path, text: str) -> list[list[Any]]:
+def _read_json(path: Path, text: str) -> list[list[Any]]:
     """Read a list of JSON objects, or one object a line, as a header and records."""
     if text.lstrip().startswith("["):
         objects = _parse_json(path, text)
@@ -625,15 +647,15 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
         en = "Sport"
         <BLANKLINE>
     """
-    text = ""
-    # A key below the heading of a table belongs to that table, so tables come last.
-    for key, value in sorted(values.items(), key=lambda pair: isinstance(pair[1], Mapping)):
+    lines = ""
+    tables = ""
+    for key, value in values.items():
         if isinstance(value, Mapping):
-            path = f"{table}.{toml_key(key)}".lstrip(".")
-            text += f"\n[{path}]\n{to_toml(value, path)}"
+            name = f"{table}.{toml_key(key)}".lstrip(".")
+            tables += f"\n[{name}]\n{to_toml(value, name)}"
         else:
-            text += f"{toml_key(key)} = {_toml_value(value, in_lines=True)}\n"
-    return text
+            lines += f"{toml_key(key)} = {_toml_value(value, in_lines=True)}\n"
+    return lines + tables  # a key below the heading of a table would belong to that table
 
 
 def toml_key(name: str) -> str:

@@ -20,7 +20,7 @@ from bench import __version__
 from bench.core.cells import to_number
 from bench.core.files import atomic_write
 from bench.data import by_id, readers
-from bench.data.dataset import MANIFEST, home
+from bench.data.manifest import MANIFEST, home
 from bench.data.readers import as_path
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
@@ -167,7 +167,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
                 {
                     "turn_idx": 0,
                     "source": "output.raw",
-                    "extracted_value": row.parsed or "",
+                    "extracted_value": row.parsed,
                     "extraction_method": f"{own.parse.__module__}.parse",
                     "is_terminal": True,
                 }

@@ -17,9 +17,9 @@ import pandas as pd
 
 from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import estimate_of_items
-from bench.metrics.frames import Frame, Table, as_list, as_numbers, is_empty
 from bench.metrics.statistics import INTERVAL
 from bench.metrics.table import join_notes
+from bench.metrics.user_tables import Frame, Table, as_list, as_numbers, is_empty
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10]
 # (its prompt of bias scoring).

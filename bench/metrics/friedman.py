@@ -17,10 +17,10 @@ import scipy
 
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL, estimate_of_items
-from bench.metrics.frames import Frame, Table, as_list
 from bench.metrics.significance import holm, tied
 from bench.metrics.statistics import SEPARATOR
 from bench.metrics.table import join_notes
+from bench.metrics.user_tables import Frame, Table, as_list
 
 # scipy's test needs this many models; `bench.compare` compares two.
 LEAST_MODELS = 3

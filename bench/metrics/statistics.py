@@ -33,7 +33,6 @@ from bench.metrics.bootstrap import (
     sample_of_parts,
 )
 from bench.metrics.engine import averages, mean_weights
-from bench.metrics.frames import Frame, Table, as_list
 from bench.metrics.significance import (
     Comparison,
     compare_groups,
@@ -43,6 +42,7 @@ from bench.metrics.significance import (
     tied,
 )
 from bench.metrics.table import ALL, join_notes
+from bench.metrics.user_tables import Frame, Table, as_list
 
 # The columns that name a question, or a score.
 KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")

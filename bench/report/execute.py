@@ -1,6 +1,5 @@
 """Run notebooks by papermill, unless their inputs are unchanged."""
 
-import ast
 import logging
 import os
 import sys
@@ -16,35 +15,18 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.utils import run_sync
 
-from bench.core.errors import (
-    AnotherRun,
-    BadInput,
-    NoRuns,
-    NotApplicable,
-    RunFailed,
-    expected,
-    quoted,
-)
+from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed
 from bench.core.files import atomic_path
-from bench.report import fingerprint
+from bench.report.fingerprint import METADATA
 
 CELL_TIMEOUT = 3600  # seconds
 START_TIMEOUT = 120  # seconds until a kernel answers
-# Allowed types of a parameter's value, by the type annotation in the notebook.
-TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "list": (list, tuple),
-    "dict": (dict,),
-}
 # Errors with a message for the reader; we show other errors with their traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
 
-# Papermill warns of parameters over several lines; `check_parameters` reads them.
+# Papermill warns of parameters over several lines; `bench.report.jobs` reads them.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 
 
@@ -152,46 +134,9 @@ def run_notebook(
         book = nbformat.read(draft, as_version=4)
         for name in ("input_path", "output_path"):  # these name folders of this machine
             book.metadata.get("papermill", {}).pop(name, None)
-        book.metadata[fingerprint.METADATA] = {} if trouble else {"inputs": inputs}
+        book.metadata[METADATA] = {} if trouble else {"inputs": inputs}
         nbformat.write(book, draft)
     return trouble
-
-
-def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
-    """Refuse a parameter that a notebook does not have, or a value of another type."""
-    known = types_of_parameters(source)
-    for name, value in parameters.items():
-        if name not in known:
-            raise BadInput(f"{source}: " + expected(name, list(known), "parameter"))
-        kinds = TYPES.get(known[name], (object,))
-        if value is None or isinstance(value, kinds):
-            continue
-        others = [other for other, kind in known.items() if isinstance(value, TYPES.get(kind, ()))]
-        hint = f"; of this type are {', '.join(others)}" if isinstance(value, dict) else ""
-        raise BadInput(
-            f"{source}: {name}: expected {known[name]}, found {quoted(value)}"
-            + (hint if others else "")
-        )
-
-
-def types_of_parameters(source: Path) -> dict[str, str]:
-    """Return the names and types of a notebook's parameters; "" for one without annotation."""
-    if not source.is_file():
-        known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
-        raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
-    cells = [
-        cell
-        for cell in nbformat.read(source, as_version=4).cells
-        if "parameters" in cell.metadata.get("tags", ())
-    ]
-    # Papermill itself reads line by line and misses lists over several lines.
-    types = {}
-    for line in (line for cell in cells for line in ast.parse(cell.source).body):
-        annotation = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
-        for target in getattr(line, "targets", [getattr(line, "target", None)]):
-            if isinstance(target, ast.Name):
-                types[target.id] = annotation
-    return types
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:

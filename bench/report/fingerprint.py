@@ -1,25 +1,23 @@
-"""Decide whether a page or a report has to be made again, by a hash of everything it is made of.
+"""Hash what a page is made of: its source, parameters, files, runs, and this package.
 
-The hash of a page stands in the metadata of its executed notebook, and the one of a report in a
-file beside its index.
+The hash stands in the metadata of the page's executed notebook, that of a report in its index.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from bench import benchmarks, data, scorers
-from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs
-from bench.data.dataset import MANIFEST, home
-from bench.report.study import Study, is_own
+from bench.core.shipped import NOTEBOOKS
+from bench.data.manifest import MANIFEST, home
+from bench.report.jobs import Job, cells
+from bench.report.study import INDEX, Study, is_own
 from bench.run.run_json import packages
-from bench.tasks import prompts
 
 # Key of our entries in the metadata of a notebook.
 METADATA = "bench"
@@ -28,36 +26,51 @@ WRITTEN = ("tables", "trained")
 
 
 def of_study(plan: Study) -> str:
-    """Hash what all pages of a study share: the code, the data, and the models' names."""
-    names, folders = dict.fromkeys(plan.benchmarks), set()
-    for text in _texts([analysis.parameters for analysis in plan.analyses.values()]):
+    """Hash what all pages share: the code, the data, and the names of the models."""
+    texts = [*plan.benchmarks, *_texts([one.parameters for one in plan.analyses.values()])]
+    sources, code = {}, {"bench": PACKAGE_CODE.key()}
+    for text in texts:
         with suppress(BadInput):
-            names[benchmarks.resolve(text)] = None
-    for name in names:
-        with suppress(BadInput):
-            folders.add(data.find(name).folder)
+            code[text] = benchmarks.get(text).code.key()
+            sources[text] = data.find(text).folder
     for model in plan.models:
         for variant in plan.variants_of(model):
             given = plan.run_options(model, variant).get("data")
-            folders.add(data.find(variant.benchmark, given).folder)
-    files = [path for folder in sorted(folders) for path in (folder, home(folder) / MANIFEST)]
-    files += sorted((places.NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
-    code = [PACKAGE_CODE.key(), *(benchmarks.get(name).code.key() for name in names)]
+            sources[f"{variant.key} {given}"] = data.find(variant.benchmark, given).folder
+    files = [path for folder in sources.values() for path in (folder, home(folder) / MANIFEST)]
+    files += sorted((NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
     return hash_inputs(code, packages(), files, [model.label for model in plan.models])
 
 
-def of_page(shared: str, source: Path, parameters: Mapping[str, Any], report: Path) -> str:
-    """Hash the inputs of a page, among them the runs and files that its parameters name.
-
-    Args:
-        shared: the hash of `of_study`.
-        report: the folder of the report.
-    """
-    given = {name: value for name, value in parameters.items() if name not in WRITTEN}
-    # Their runs have what they answered.
+def of_page(shared: str, job: Job, report: Path) -> str:
+    """Hash the inputs of a page; `shared` is the hash of `of_study`."""
+    given = {name: value for name, value in job.parameters.items() if name not in WRITTEN}
+    # The runs have what their models answered, so we do not hash large files of models.
     models = repr(given.pop("models", ())) if given.get("recorded") else ""
     contents = [_content(text) for text in _texts(given)]
-    values = shared, _cells(source), given, models, contents
+    source = [
+        [cell["cell_type"], cell["source"], cell["metadata"].get("tags")]
+        for cell in cells(job.source)
+    ]
+    values = shared, source, given, models, contents
+    return hash_inputs(*values, folder=report / "notebooks", but=report)
+
+
+def of_report(plan: Study, jobs: Sequence[Job], report: Path) -> str:
+    """Hash the inputs of a report, and the names of its pages and tables."""
+    shared = of_study(plan)
+    pages = [of_page(shared, job, report) for job in jobs]
+    content = cache(scorers.content)  # the files of a model are hashed once for all variants
+    runs = []
+    for model in plan.models:
+        for variant in plan.variants_of(model):
+            options = plan.run_options(model, variant)
+            specs = filter(None, [model.model, options.get("judge"), options.get("base")])
+            prompts = str(options.get("prompts")).partition("#")[0]
+            folder = f"../runs/{model.folder}/{variant.key}"
+            runs.append([folder, prompts, repr(options), list(map(content, specs))])
+    made = sorted(path.name for path in (*report.glob("*.html"), *report.glob("tables/*/")))
+    values = pages, cells(plan.index), repr(plan), runs, made
     return hash_inputs(*values, folder=report / "notebooks", but=report)
 
 
@@ -67,60 +80,25 @@ def is_fresh(notebook: Path, inputs: str) -> bool:
     return bool(metadata.get(METADATA, {}).get("inputs") == inputs)
 
 
-def of_report(plan: Study, report: Path) -> str:
-    """Hash the inputs of a whole report, and the names of its pages and tables."""
-    content = cache(scorers.content)  # the files of a model are hashed once for all variants
-    asked = []
-    for model in plan.models:
-        for variant in plan.variants_of(model):
-            options = plan.run_options(model, variant)
-            specs = [model.model, options.get("judge"), options.get("base")]
-            source = data.find(variant.benchmark, options.get("data"))
-            wording = prompts.load(source.benchmark, options.get("prompts"), source.folder)
-            contents = [content(spec) for spec in specs if spec]
-            run = f"../runs/{model.folder}/{variant.key}"  # from the folder of the notebooks
-            asked.append([repr(options), contents, repr(wording.tables), run])
-    pages = [variant.benchmark for variant in plan.variants if variant.page]
-    sources = [benchmarks.get(name).metadata.page for name in pages]
-    analyses = plan.analyses.values()
-    sources += [plan.index, *(analysis.source for analysis in analyses)]
-    given = [analysis.parameters for analysis in analyses]
-    contents = [_content(text) for text in _texts(given)]
-    made = sorted(path.name for path in (*report.glob("*.html"), *report.glob("tables/*/")))
-    values = of_study(plan), repr(plan), list(map(_cells, sources)), asked, given, contents, made
-    return hash_inputs(*values, folder=report / "notebooks", but=report)
-
-
-def is_unchanged(plan: Study, report: Path) -> bool:
+def is_unchanged(plan: Study, jobs: Sequence[Job], report: Path) -> bool:
     """Return whether a report was made to its end, and nothing that it is made of has changed.
 
     We cannot know which files a notebook of the user reads, so that we always run it again.
     """
-    if any(is_own(analysis.source) for analysis in plan.analyses.values()):
+    if is_own(plan.index) or any(job.reads_anything for job in jobs):
         return False
-    try:
-        return _of_index(report).read_text("utf-8") == of_report(plan, report)
-    except (BadInput, OSError):  # no report, or data that are no longer there
-        return False
+    return is_fresh(_index(report), of_report(plan, jobs, report))
 
 
-def forget(report: Path) -> None:
-    """Make a report count as changed."""
-    _of_index(report).unlink(missing_ok=True)
+def remember(plan: Study, jobs: Sequence[Job], report: Path) -> None:
+    """Note in the notebook of the index that a report was made to its end."""
+    content = read_json(_index(report))
+    content["metadata"][METADATA] = {"inputs": of_report(plan, jobs, report)}
+    atomic_write(_index(report), json.dumps(content, ensure_ascii=False))
 
 
-def remember(plan: Study, report: Path) -> None:
-    """Note that a report was made to its end."""
-    atomic_write(_of_index(report), of_report(plan, report))
-
-
-def _of_index(report: Path) -> Path:
-    return report / "notebooks" / "index.sha256"
-
-
-def _cells(notebook: Path) -> list[Any]:
-    cells = json.loads(notebook.read_text("utf-8"))["cells"]
-    return [[cell["cell_type"], cell["source"], cell["metadata"].get("tags")] for cell in cells]
+def _index(report: Path) -> Path:
+    return report / "notebooks" / f"{INDEX}.ipynb"
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -133,8 +111,8 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _content(text: str) -> str | None:
-    """Hash the files of a model of a kind with files, for example of a Python function."""
-    kind, _ = scorers.split_kind(text)
+    """Hash the files of a model of a kind with a name, for example of a Python function."""
+    kind, _rest = scorers.split_kind(text)
     if kind and kind in scorers.BACKENDS:
         with suppress(BadInput):
             return scorers.content(text)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -15,7 +14,7 @@ from bench.core.cells import rounded
 from bench.core.numbers import decimals
 from bench.core.text import column, distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, by_id, spread_evenly
-from bench.data.dataset import GLOSSES, home
+from bench.data.manifest import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
 from bench.runs.items import all_items, data_conflict
@@ -132,24 +131,6 @@ def read(runs: Sequence[Run]) -> Items:
         total=len(every),
         left_out=left_out,
     )
-
-
-def differing(page: Items, first: str, second: str) -> str:
-    """Return the URL query of filters for questions that only `first` answers stereotyped.
-
-    This is "" if there is no such question.
-    """
-    columns = [page.models.index(name) for name in (first, second)]
-    pairs = {
-        tuple(reply.verdict if (reply := question.replies[k]) else "" for k in columns)
-        for item in page.items
-        for question in item["questions"]
-    }
-    for verdict in VERDICTS[1:-1]:
-        if (STEREOTYPED, verdict) in pairs:
-            chosen = {"model": first, "verdict": STEREOTYPED, "model2": second}
-            return urlencode(chosen | {"verdict2": verdict, "disputed": "on"})
-    return ""
 
 
 def _glosses(run: Run) -> dict[str, str]:

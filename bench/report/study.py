@@ -25,8 +25,8 @@ from pydantic import (
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
 from bench.config import Generation, Limits, Names, Options, RunConfig, explain
-from bench.core.errors import BadInput, closest, expected, quoted
-from bench.core.places import DEMO, NOTEBOOKS
+from bench.core.errors import BadInput, closest, expected
+from bench.core.shipped import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.scorers.base import digest
@@ -57,15 +57,17 @@ class StudyOptions(RunConfig):
         """The options that the file gives."""
         return self.model_dump(exclude_unset=True, include=set(IN_A_STUDY))
 
+    # 0 means all, as in notebooks.
+    limit: Annotated[int | None, Field(ge=0), AfterValidator(lambda n: n or None)] = None
+
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: Any) -> Any:
-        if given is not None and not isinstance(given, dict):
-            raise ValueError(f"expected options, found {quoted(given)}")
-        for name in given or {}:
+        given = {} if given is None else given
+        for name in given if isinstance(given, dict) else ():
             if name not in (*cls.own, *IN_A_STUDY):
                 raise ValueError(expected(name, [*cls.own, *IN_A_STUDY], "key"))
-        return given or {}
+        return given
 
     @field_validator("model", "judge", "data", "prompts", "label_names")
     @classmethod
@@ -259,11 +261,6 @@ def _named(parts: list[Any]) -> list[Any]:
     return parts
 
 
-def _notebook(path: Any, info: ValidationInfo) -> Path:
-    """Return the path of the notebook of an index; it begins at the study file."""
-    return Path(_absolute((info.context or {})["folder"], path))
-
-
 # One, or a list.
 Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
 Named = AfterValidator(_named)
@@ -282,7 +279,7 @@ class Study(Options):
     )
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
-    index: Annotated[Path, BeforeValidator(_notebook)] = NOTEBOOKS / f"{INDEX}.ipynb"
+    own_index: str = Field("", alias="index")
     _path: Path = PrivateAttr(DEMO)
 
     @property
@@ -297,6 +294,12 @@ class Study(Options):
     def options(self) -> dict[str, Any]:
         """The options of all its runs."""
         return self.shared.options
+
+    @property
+    def index(self) -> Path:
+        """The notebook of the index."""
+        own = self.own_index
+        return Path(_absolute(self.path.parent, own)) if own else NOTEBOOKS / f"{INDEX}.ipynb"
 
     @cached_property
     def variants(self) -> list[Variant]:
@@ -337,11 +340,6 @@ class Study(Options):
         return list(dict.fromkeys(variant.benchmark for variant in self.variants))
 
     @property
-    def first_variants(self) -> list[str]:
-        first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
-        return [first[benchmark] for benchmark in self.benchmarks]
-
-    @property
     def paper(self) -> dict[str, str]:
         """The names in the paper of the models that have one."""
         return {model.label: model.paper for model in self.models if model.paper}
@@ -358,7 +356,10 @@ class Study(Options):
         analysis = self.analyses[name]
         named = analysis.variants
         if named is None and analysis.source.stem not in OVER_VARIANTS:
-            return self.first_variants
+            first: dict[str, str] = {}
+            for variant in self.variants:
+                first.setdefault(variant.benchmark, variant.key)
+            return list(first.values())
         every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
         return [key for key, own in every.items() if named is None or own in named]
 
@@ -411,23 +412,23 @@ def load(path: Path = DEMO) -> Study:
             *keys, unknown = keys
             known = [field.alias or name for name, field in Study.model_fields.items()]
             message = expected(unknown, Limits.described() if keys else known, "key in study")
-        with _at(path, *keys):
+        with at(path, *keys):
             raise BadInput(message) from None
     study._path = path
     _check_names(study)
     for model in study.models:
         if not model.is_missing:
-            with _at(path, "models", model.label):
+            with at(path, "models", model.label):
                 scorers.check(model.model)
         for variant in study.variants_of(model):
             key = [variant.benchmark, *filter(None, [variant.name])]
-            with _at(path, "benchmarks", *key, of=f" (for {model.label})"):
+            with at(path, "benchmarks", *key, of=f" (for {model.label})"):
                 _check_run(variant.benchmark, study.run_options(model, variant))
     return study
 
 
 @contextmanager
-def _at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
+def at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
     """Put file and key before the errors of a block."""
     try:
         yield
@@ -438,22 +439,24 @@ def _at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
 
 def _check_names(study: Study) -> None:
     """Refuse a name in the file that nothing has."""
+    path = study.path
+    with at(path, "benchmarks"):
+        names = [variant.name or variant.benchmark for variant in study.variants]
     specs = [model.model for model in study.models]
     labels = [model.label for model in study.models]
-    names = [variant.name or variant.benchmark for variant in study.variants]
     # Analyses have judges too.
     judges = [part.judge for part in (study.shared, *study.variants, *study.models)]
     judges += [analysis.parameters.get("judge") for analysis in study.analyses.values()]
     of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
-    with _at(study.path, "keys"):
+    with at(path, "keys"):
         key_names.check({**study.keys, **of_models}, [*specs, *judges])
     for variant in study.variants:
-        with _at(study.path, "benchmarks", variant.benchmark):
+        with at(path, "benchmarks", variant.benchmark):
             if isinstance(variant.label_names, Mapping):
                 _check_known(variant.label_names, specs, "model")
             _check_known(variant.models, labels, "models: name of a model")
     for key, analysis in study.analyses.items():
-        with _at(study.path, "analyses", key):
+        with at(path, "analyses", key):
             _check_known(analysis.variants or (), names, "variant")
 
 

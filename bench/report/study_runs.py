@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.config import Limits, RunConfig, Where
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.core.threads import in_threads
@@ -79,16 +79,22 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     """Estimate the runs of a report, without writing files or asking an endpoint.
 
     The `benchmark` of an estimate is the title of the variant. New runs whose options differ only
-    in prices or in the place where a model of one kind runs share their counts. We skip a run that
-    is not possible, and print the reason. If a step of the study still has to make a model, we
-    count it like a model of the Hub.
+    in prices or in the place where a model of one kind runs share their counts. If a step of the
+    study still has to make a model, we count it like a model of the Hub. We skip a run that is not
+    possible, and print each reason once.
 
     Args:
         plan, out: as for `bench.report.build.make`.
+
+    Raises:
+        BadInput: no run is possible.
     """
-    folder = places.report_folder(plan.name, out)
+    folder = default_folders.report(plan.name, out)
     known: dict[str, Estimate] = {}
-    every, runs, not_counted = [], cells(plan), {"name", *Where.model_fields}
+    estimates = []
+    skipped: dict[str, list[str]] = {}
+    not_counted = {"name", *Where.model_fields}
+    runs = cells(plan)
     with progress(len(runs), "counting", "runs") as bar:
         for cell in runs:
             model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
@@ -103,11 +109,19 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
                 if key not in known:
                     known[key] = _counted(config, own)
                 counts = known[key]._replace(benchmark=variant.title, model=model.label)
-                every.append(priced(counts, config))
+                estimates.append(priced(counts, config))
             except (BadInput, RunFailed) as error:
-                say(f"not counted: {model.label} on {variant.title}: {error}")
+                skipped.setdefault(str(error), []).append(f"{model.label} on {variant.title}")
             bar.update()
-    return every
+    problems = []
+    for why, names in skipped.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        problems.append(f"not counted: {names[0]}{others}: {why}")
+    if not estimates:
+        raise BadInput(f"{plan.path}: {'; '.join(problems)}")
+    for problem in problems:
+        say(problem)
+    return estimates
 
 
 def _counted(config: RunConfig, folder: Path) -> Estimate:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from bench.benchmarks import get, resolve
 from bench.config import RunConfig
-from bench.core import places
+from bench.core import default_folders
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
@@ -153,7 +153,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     given = run_json.options(run.metadata)
     given |= {name: value for name, value in options.items() if value is not None}
     name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
-    folder = Path(out) if out else places.reports() / "runs" / path_slug(run.model) / name
+    folder = Path(out) if out else default_folders.runs() / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     again = evaluate(**{**given, "out": folder})

@@ -1,6 +1,7 @@
 """Write the requests of a run as files of a batch service, stage by stage."""
 
 import json
+from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from bench.run.costs import abilities
 from bench.run.plan import Plan
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
-from bench.tasks.request import Request
 
 # A placeholder for the model and the judge: this plan does not depend on them.
 PLACEHOLDER = "simulated:"
@@ -55,8 +55,9 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     for task, reason in requests.skipped.items():
         say(f"task {task} is left out: {reason.replace(option, ours)}")
     batches["model"].check_ids(list(chain(*requests.stages)))
+    paths = {"model": out, "judge": out.with_stem(f"{out.stem}-judge")}
+    lines = defaultdict[Path, list[str]](list)
     replies: Replies = {}
-    left: dict[str, list[Request]] = {role: [] for role in batches}
     waiting = 0
     for planned in chain(*requests.stages):
         before, role = before_of(planned), role_of(planned)
@@ -68,12 +69,8 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if isinstance(answer, Answer):
             replies[key_of(planned)] = None if answer.error else answer.response
         elif request:
-            left[role].append(request)
-    written = {}
-    for role, asked in left.items():
-        if asked:
-            path = out if role == "model" else out.with_stem(f"{out.stem}-judge")
-            lines = (json.dumps(batches[role].line(r), ensure_ascii=False) for r in asked)
-            atomic_write(path, "".join(f"{line}\n" for line in lines))
-            written[path] = len(asked)
-    return written, waiting
+            line = json.dumps(batches[role].line(request), ensure_ascii=False)
+            lines[paths[role]].append(f"{line}\n")
+    for path, texts in lines.items():
+        atomic_write(path, "".join(texts))
+    return {path: len(texts) for path, texts in lines.items()}, waiting

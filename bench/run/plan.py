@@ -12,7 +12,7 @@ import pandas as pd
 from bench import data, scorers, tasks
 from bench.benchmarks.base import Benchmark
 from bench.config import Generation, RunConfig
-from bench.core import places
+from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
@@ -96,7 +96,7 @@ class Plan:
         self.identity = digest([benchmark.name, self.asked])
         name = config.as_model or config.model
         self.title = f"{benchmark.name}, {name}"
-        runs = places.reports() / "runs" / path_slug(name)
+        runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
 
     def _asked(self, task_names: Sequence[str]) -> dict[str, Any]:
@@ -293,7 +293,6 @@ class Respondents(dict[str, Model]):
         if role == "judge" and self.roles["model"] is self.roles["judge"]:
             self[role] = self["model"]  # load a model that judges itself once
         else:
-            key_names.check_set(self._keys)  # the judge's too, before the first request
             self[role] = self._loaded.load(
                 role,
                 model,
@@ -317,7 +316,8 @@ def _check(config: RunConfig) -> None:
             raise BadInput(
                 f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
             )
-    key_names.check(config.keys or {}, [config.model, config.judge])
+    if config.keys:
+        key_names.check(config.keys, [config.model, config.judge])
     if config.resources and not config.scheduler:
         raise BadInput(
             "--resources: says what workers of a cluster have to offer; give --scheduler too"

@@ -4,7 +4,7 @@ import copy
 import json
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -247,7 +247,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
-        "preset": plan.config.preset,
         **({"name": name} if name else {}),
         "packages": packages(),
         "git_commit": _commit(),
@@ -270,12 +269,12 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
         records.write_run_json(plan.folder, metadata)
 
 
-def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
+def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
     now = _described(scorer)
     # Older descriptions have fewer entries.
-    known = [name for name in names if name in before]
+    known = [name for name in IDENTITY if name in before]
     old, new = ({name: every.get(name) for name in known} for every in (before, now))
     return next(iter(differences(old, new).values()), "")
 

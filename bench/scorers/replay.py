@@ -104,21 +104,21 @@ class _Recorded(Model):
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers = []
         for request in requests:
-            found = [self._answers[key] for key in self.keys(request) if key in self._answers]
-            if not found:
+            keys = [key for key in self.keys(request) if key in self._answers]
+            if not keys:
                 raise BadInput(
                     f"{self.path}: has no answer for task {request.task!r}, item_id "
                     f"{request.item_id!r}, request {request.request!r}, repeat {request.repeat}"
                 )
-            answers.append(found[0])
+            answers.append(self._answers[keys[0]])
         return answers
 
     def _rows(
-        self, columns: Sequence[str] = (), more: Sequence[str] = ()
+        self, columns: Sequence[str], optional: Sequence[str]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the place of each row, for messages, and its fields."""
         if self.path.suffix == ".csv":
-            for cells in read_table(self.path, columns, more, replies=True):
+            for cells in read_table(self.path, columns, optional, replies=True):
                 yield f"{self.path}, row {cells.number}", cells
             return
         for line, fields in read_json_lines(self.path, replies=True):
@@ -142,8 +142,8 @@ class Replay(_Recorded):
         for place, fields in self._rows((*NAMES, "response"), ("repeat",)):
             by_prompt = "prompt" in fields and not is_table
             if missing := [name for name in NAMES if name not in fields and not by_prompt]:
-                wanted = f"expected {', '.join(NAMES)}, or prompt; and response"
-                raise BadInput(f"{place}: field `{missing[0]}` is missing; {wanted}")
+                expected = f"expected {', '.join(NAMES)}, or prompt; and response"
+                raise BadInput(f"{place}: field `{missing[0]}` is missing; {expected}")
             row = _Reply.read(place, fields)
             names: Key = (row.task, row.item_id, row.request)
             key = (row.prompt,) if by_prompt else (*names, row.repeat)
@@ -186,8 +186,8 @@ class Predictions(_Recorded):
     def __init__(self, rest: str | Path) -> None:
         super().__init__(rest)
         for place, fields in self._rows(("id",), ("language", "label", *LABELS)):
-            given = {name: value for name, value in fields.items() if value not in (None, "")}
-            row = _Prediction.read(place, given)
+            filled = {name: value for name, value in fields.items() if value not in (None, "")}
+            row = _Prediction.read(place, filled)
             self._add(place, (row.language.strip(), row.id), _predicted(place, row))
         languages = {language for language, _ in self._answers}
         if not languages:
@@ -217,8 +217,8 @@ def _predicted(place: str, row: _Prediction) -> Answer:
     """Answer by the probabilities of a row, or by its label."""
     numbers = [getattr(row, name) for name in LABELS]
     if numbers == [None] * len(LABELS):
-        if known := label(row.label):
-            return Answer(known)
+        if name := label(row.label):
+            return Answer(name)
         raise BadInput(
             f"{place}, field `label`: {quoted(row.label)} is unknown; allowed: {', '.join(LABELS)}"
         )

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +155,10 @@ def _cell_html(value: object) -> str:
         return decimals(value, 6 if is_small else 3 - (abs(value) >= 10))
     if isinstance(value, str):
         return as_html(shortened(value, MAX_CELL_CHARS))
-    return f"{value:,}" if type(value) is int else as_html(value)
+    if value is pd.NA:
+        return ""
+    is_count = isinstance(value, Integral) and not isinstance(value, bool)
+    return f"{value:,}" if is_count else as_html(value)
 
 
 def _p_html(p: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import readers, user_folder
-from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
+from bench.data.manifest import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
 
 if TYPE_CHECKING:

@@ -52,8 +52,8 @@ from bench.benchmarks.nli_coal.frames import (
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, explained, quoted
 from bench.core.files import atomic_write
-from bench.data.dataset import checked, cldr_name, is_language
 from bench.data.fetch import git_blob_id, released_ids
+from bench.data.manifest import checked, cldr_name, is_language
 from bench.data.readers import as_path, read_json_lines, read_lines, read_table, read_toml, to_toml
 
 # Our own packs, a folder per language.

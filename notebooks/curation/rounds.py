@@ -30,7 +30,8 @@ from bench.core.cells import as_csv, guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, atomic_write, file_name_error
 from bench.core.text import truncate
-from bench.data import dataset, readers
+from bench.data import readers
+from bench.data.manifest import MANIFEST, PROMPTS_FILE, Manifest, manifest_tables, parse_manifest
 from bench.data.readers import as_path, read_toml
 
 EXAMPLES = Path(__file__).with_name("examples")
@@ -115,7 +116,7 @@ class Project:
     """A folder in which items are written: its manifest, names of people by role, and texts."""
 
     folder: Path
-    manifest: dataset.Manifest
+    manifest: Manifest
     people: Mapping[str, list[str]]
     values: Mapping[str, Any]
     wording: Mapping[str, Any]
@@ -150,7 +151,7 @@ def open_project(folder: str | Path, roles: Mapping[str, tuple[int, int]]) -> Pr
     place = as_path(folder)
     path = place / PROJECT
     values, wording = read_toml(path), read_toml(place / WORDING)
-    manifest = dataset.parse_manifest(path, values)
+    manifest = parse_manifest(path, values)
     version, people = manifest.texts.get("version", ""), table_of(values, "people")
     if error := file_name_error(version):
         raise BadInput(f"{path}, key `version`: {quoted(version)} is no version; {error}")
@@ -460,10 +461,10 @@ def write_release(
     place = project.folder / f"release-{project.manifest.texts['version']}"
     files = {name: as_csv(table) for name, table in tables.items()}
     files["provenance.jsonl"] = origin.to_json(orient="records", lines=True, force_ascii=False)
-    if (prompts := project.folder / dataset.PROMPTS_FILE).is_file():
+    if (prompts := project.folder / PROMPTS_FILE).is_file():
         files[prompts.name] = readers.read_text(prompts)
-    manifest = {**project.manifest.texts, **dataset.manifest_tables(project.manifest)}
-    files[dataset.MANIFEST] = readers.to_toml(manifest)  # last: without it a folder is no data set
+    manifest = {**project.manifest.texts, **manifest_tables(project.manifest)}
+    files[MANIFEST] = readers.to_toml(manifest)  # last: without it a folder is no data set
     for name, text in files.items():
         path = place / name
         if path.is_file() and path.read_bytes() != text.encode():

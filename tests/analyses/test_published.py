@@ -19,6 +19,23 @@ def test_every_published_number_has_its_source_and_setting_once():
     assert not PRINTED.duplicated(keys).any()
 
 
+@pytest.mark.parametrize(
+    ("source", "metric", "total"),
+    [
+        ("Table 4", "articles", 13735),
+        ("Table 4", "articles_referenced", 885),
+        ("Table 4", "templates", 3039),
+        ("Table 4", "questions", 106588),
+        ("the release", "templates", 3078),
+        ("the release", "questions", 118666),
+    ],
+)
+def test_the_categories_of_cbbq_s_table_4_add_up(source, metric, total):
+    rows = printed.numbers(source).query("task == 'data' and metric == @metric")
+    counts = rows.set_index("category").score
+    assert (len(counts), counts["all"], counts.drop("all").sum()) == (15, total, total)
+
+
 def test_series_of_sizes_are_those_of_the_papers():
     series_of = PRINTED.dropna(subset="series").groupby(["benchmark", "metric"])
     qwen = series_of.get_group(("mcbe", "score"))

@@ -94,8 +94,6 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(release, t
     assert fetch(get("cbbq"), first.folder).sha256 == first.sha256, "it replaces itself"
     (odd / "dataset.toml").write_text('name = "mine"\nversion = "95eaf2e"')
     assert fetch(get("cbbq"), odd).name == "mine"
-    (odd / "dataset.toml").rename(odd / "data/dataset.toml")
-    assert fetch(get("cbbq"), odd).name == data.find("cbbq", odd).name == "mine"
     changed = odd / "data" / NEG
     changed.write_text(changed.read_text("utf-8").replace("。", "！", 1), "utf-8")
     metadata = manifest(fetch(get("cbbq"), odd).folder)
@@ -105,6 +103,17 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(release, t
     shutil.rmtree(odd / "data" / "gender")
     second = fetch(get("cbbq"), odd)
     assert {path.name for path in second.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
+
+
+@pytest.mark.parametrize("folder", ["", "data"])
+def test_the_manifest_and_the_glosses_of_a_copy_stand_beside_or_in_its_folder_of_data(
+    release, folder
+):
+    (release / folder / "dataset.toml").write_text('name = "mine"')
+    (release / folder / "glosses.jsonl").write_text('{"id": "age:1", "english": "a"}')
+    fetched = fetch(get("cbbq"), release)
+    assert fetched.name == data.find("cbbq", release).name == "mine"
+    assert (fetched.folder / "glosses.jsonl").read_text() == '{"id": "age:1", "english": "a"}'
 
 
 @pytest.mark.parametrize("kind", ["", "gztar", "zip"])

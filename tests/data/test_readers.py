@@ -160,6 +160,15 @@ def test_a_formula_counts_as_its_stored_value(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("stored", "text"),
+    [("a_x000D_b", "a\rb"), ("_x005F_x000D_", "_x000D_"), ("_xD83D_", "\ufffd"), ("a_x_", "a_x_")],
+)
+def test_a_character_that_a_workbook_stores_by_its_number_is_read(tmp_path, stored, text):
+    path = written(tmp_path / "a.xlsx", {"an": [("a",), (stored,)]})
+    assert read_table(path, ["a"]) == [{"a": text}]
+
+
+@pytest.mark.parametrize(
     ("member", "kind"),
     [
         ("a.csv", "a zip archive; unpack it"),

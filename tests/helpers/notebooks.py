@@ -5,7 +5,7 @@ from typing import Any
 
 import nbformat
 
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 
 
 def run_cells(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 from bench.metrics import diversity
 
 

@@ -1,14 +1,16 @@
 """A page or report is made anew if anything that it is made of has changed, and else it is not."""
 
-import json
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat import v4
 
 from bench.benchmarks import get
 from bench.core import inputs
-from bench.report import build, fingerprint, study
+from bench.report import fingerprint, study
+from bench.report.jobs import page_jobs
 from bench.run import evaluate
 from tests.helpers.cases import edited
 
@@ -24,6 +26,14 @@ def update_package(monkeypatch):
     monkeypatch.setattr(inputs.PACKAGE_CODE, "_imported", [])
 
 
+def remember(plan):
+    fingerprint.remember(plan, page_jobs(plan), Path("out"))
+
+
+def is_unchanged(plan):
+    return fingerprint.is_unchanged(plan, page_jobs(plan), Path("out"))
+
+
 @pytest.fixture
 def plan(own_folder):
     """`plan()`: read the study of a report in `out`, on data in `data`, with two analyses."""
@@ -34,9 +44,9 @@ def plan(own_folder):
     Path("people/one.csv").write_text("item_id,human")
     evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/simulated_bias=1/cbbq")
     evaluate("cbbq", "simulated:bias=0", data="data", limit=2, out="others/cbbq")
-    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/cbbq.ipynb"):
+    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/index.ipynb"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).touch()
+        Path(name).write_text('{"metadata": {}}')
     return lambda: study.load(Path("mine.yml"))
 
 
@@ -52,29 +62,25 @@ def plan(own_folder):
         (edit, "people/one.csv"),
         (lambda path: shutil.copy("scores.csv", path), "people/two.csv"),
         (lambda page: Path(page).unlink(), "out/cbbq.html"),
-        # A report that is being made.
-        (lambda report: fingerprint.forget(Path(report)), "out"),
+        # The index of a report that is being made.
+        (lambda index: Path(index).unlink(), "out/notebooks/index.ipynb"),
     ],
 )
 def test_a_report_is_unchanged_until_anything_changes_that_it_is_made_of(plan, change, path):
     Path("data/README.md").write_text("Sources")
-    fingerprint.remember(plan(), Path("out"))
-    assert fingerprint.is_unchanged(plan(), Path("out"))
+    remember(plan())
+    assert is_unchanged(plan())
     change(path)
-    assert not fingerprint.is_unchanged(plan(), Path("out"))
+    assert not is_unchanged(plan())
 
 
 def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(plan, monkeypatch):
-    jobs = {job.name: job for job in build.page_jobs(plan())}
+    jobs = {job.name: job for job in page_jobs(plan())}
     report = Path("out").resolve()
 
     def hashes():
         shared = fingerprint.of_study(plan())
-        every = jobs.items()
-        return {
-            name: fingerprint.of_page(shared, job.source, job.parameters, report)
-            for name, job in every
-        }
+        return {name: fingerprint.of_page(shared, job, report) for name, job in jobs.items()}
 
     def changed(path):
         before = hashes()
@@ -99,9 +105,9 @@ def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(pl
 
 
 def test_a_report_with_a_notebook_of_one_s_own_is_never_unchanged(plan):
-    book = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    Path("mine.ipynb").write_text(json.dumps(book))
+    cell = v4.new_code_cell("tables = ''", metadata={"tags": ["parameters"]})
+    nbformat.write(v4.new_notebook(cells=[cell]), "mine.ipynb")
     text = Path("mine.yml").read_text("utf-8")
     Path("mine.yml").write_text(text + "  ./mine.ipynb: {}\n", "utf-8")
-    fingerprint.remember(plan(), Path("out"))
-    assert not fingerprint.is_unchanged(plan(), Path("out"))
+    remember(plan())
+    assert not is_unchanged(plan())

@@ -2,17 +2,15 @@
 
 import errno
 from pathlib import Path
-from queue import SimpleQueue
-from unittest.mock import Mock
 
 import nbformat
 import papermill
 import pytest
 from nbformat import v4
 
-from bench.core import places
 from bench.core.errors import RunFailed
-from bench.report import build, execute, fingerprint, site
+from bench.core.shipped import NOTEBOOKS
+from bench.report import build, execute, fingerprint, jobs, site
 
 LAST = "What the numbers rest on"
 FINDING = "print('A < B.'); print('C.')"
@@ -28,13 +26,13 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = places.NOTEBOOKS / f"{notebook}.ipynb"
-    assert message in refusal(execute.check_parameters, source, given)
+    source = NOTEBOOKS / f"{notebook}.ipynb"
+    assert message in refusal(jobs.check_parameters, source, given)
 
 
-@pytest.mark.parametrize("path", sorted(places.NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
 def test_papermill_knows_every_parameter_of_a_notebook(path):
-    assert list(papermill.inspect_notebook(str(path))) == list(execute.types_of_parameters(path))
+    assert list(papermill.inspect_notebook(str(path))) == list(jobs.types_of_parameters(path))
 
 
 def written(path, *cells):
@@ -140,8 +138,7 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """`made(x, shared)`: make a page, and return whether its notebook was run for it."""
-    ran, kernels = [], SimpleQueue()
-    kernels.put(Mock())
+    ran = []
 
     def run_notebook(source, target, parameters, kernel, inputs):
         ran.append(target)
@@ -152,16 +149,16 @@ def made(tmp_path, monkeypatch):
         nbformat.write(book, target)
         return execute.Trouble("ValueError", "no") if failed else None
 
-    def make(x=1, shared="", **more):
+    def make(x=1, shared=""):
         before, folder = len(ran), tmp_path / "report"
         parameters = {"x": x, "runs": [str(tmp_path / "run")]}
-        job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [], **more)
-        build._run_notebook(job, folder, [], kernels, shared)
+        job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [])
+        build._run_notebook(folder, [], shared, [], job)
         (folder / "one.html").write_text("a page")
         return len(ran) > before
 
     monkeypatch.setattr(execute, "run_notebook", run_notebook)
-    monkeypatch.setattr(execute.OwnKernel, "end", lambda kernel: None)
+    monkeypatch.setattr(jobs, "is_own", lambda notebook: False)
     written(tmp_path / "one.ipynb")
     (tmp_path / "run/records").mkdir(parents=True)
     (tmp_path / "run/run.json").write_text("{}")
@@ -181,9 +178,10 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, made):
     assert [made(x=2, shared="new"), made(x=2, shared="new")] == [True, False]
 
 
-def test_a_notebook_that_failed_or_that_can_read_anything_is_always_run_again(made):
+def test_a_notebook_that_failed_or_that_can_read_anything_is_always_run_again(made, monkeypatch):
     assert [made(x=13), made(x=13)] == [True, True]
-    assert [made(reads_anything=True), made(reads_anything=True)] == [True, True]
+    monkeypatch.setattr(jobs, "is_own", lambda notebook: True)
+    assert [made(), made()] == [True, True]
 
 
 STATE = """import decimal, os, numpy as np, pandas as pd
@@ -197,12 +195,11 @@ print(pd.get_option("display.precision"), decimal.getcontext().prec, os.environ.
 @pytest.mark.slow
 def test_what_a_notebook_of_one_s_own_sets_holds_in_no_other_page(tmp_path, monkeypatch):
     monkeypatch.delenv("BENCH_DATA", raising=False)
-    kernels, shown = SimpleQueue(), []
-    kernels.put(execute.OwnKernel())
+    kernels, shown = [], []
     for name, cell in (("sets", STATE), ("sees", SEEN)):
         source = written(tmp_path / f"{name}.ipynb", cell)
-        job = build.Job(name, name, source, {"x": 1}, None)
-        assert build._run_notebook(job, tmp_path / "report", [], kernels, "") is None
+        job = build.Job(name, name, source, {"x": 1})
+        assert build._run_notebook(tmp_path / "report", [], "", kernels, job) is None
         book = nbformat.read(tmp_path / f"report/notebooks/{name}.ipynb", as_version=4)
         shown += [output.text for cell in book.cells for output in cell.get("outputs", [])]
     assert shown == ["6 28 None 1.0\n"]

@@ -2,12 +2,13 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 from bench.report import build, study, study_runs
 from bench.scorers.base import digest
 from tests.helpers.cases import cases, edited
@@ -68,7 +69,8 @@ def test_the_name_of_a_model_in_the_paper_reaches_the_pages_with_printed_numbers
 
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     shutil.copytree(get("mcbe").metadata.samples, tmp_path / "items")
-    analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
+    analyses = "compare_models: {runs: [other/runs/*/*]}, "
+    analyses += "data_quality: [{least: 0.7}, {name: one, benchmarks: [cbbq]}]"
     plan = load(("compare_models:", analyses), ("nli-coal: {", "mcbe: {data: items, "))
     given = parameters_of(plan)
     other = str(tmp_path / "other/runs/*/*")
@@ -76,6 +78,7 @@ def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     quality = given["data_quality"]
     assert (quality["benchmarks"], quality["least"]) == (["cbbq", "mcbe"], 0.7)
     assert quality["data"] == {"mcbe": str(tmp_path / "items")}
+    assert given["data_quality-one"]["data"] == {}
 
 
 def test_variants_and_models_have_options_of_their_own(load, tmp_path):
@@ -130,6 +133,26 @@ def test_each_model_of_a_study_has_its_own_price(load, tmp_path):
     assert costs[1] == pytest.approx([2 * cost for cost in costs[0]])
 
 
+def test_a_limit_of_0_means_all_and_comes_before_a_limit_of_the_study(load):
+    plan = load(
+        ("limit: 3, categories: [gender]}", "limit: 0}"), ("options: {", "options: {limit: 5, ")
+    )
+    limits = [plan.run_options(plan.models[0], variant)["limit"] for variant in plan.variants]
+    assert limits == [None, 3, 5]
+
+
+def test_a_dry_run_without_data_that_can_be_read_gives_its_reason_once(bench):
+    shutil.copytree(get("cbbq").metadata.samples, "data")
+    for file in Path("data").rglob("*.csv"):
+        file.write_bytes(b"\xff\xfe\x00")
+    broken = "nli_coal: {categories: [zh]", "cbbq: {data: data"
+    Path("s.yml").write_text(edited(__file__, "two_models.yml", broken), "utf-8")
+    status, out, err = bench("report s.yml --dry-run")
+    assert (status, out) == (2, "")
+    assert err.count("templates_generate_neg.csv, line 1") == 1
+    assert "simulated:bias=1 on CBBQ and 1 more" in err
+
+
 def test_released_data_are_never_the_samples(load, user):
     released = ("limit: 3, cat", "data: released, cat")
     with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
@@ -141,7 +164,7 @@ def test_released_data_are_never_the_samples(load, user):
 @cases(__file__, "wrong_studies.csv")
 def test_a_wrong_study_is_refused_with_its_key(load, tmp_path, case):
     with pytest.raises(BadInput, match=rf"mine\.yml.*{re.escape(case['message'])}"):
-        load((case["old"], case["new"]))
+        build.page_jobs(load((case["old"], case["new"])))
     assert not (tmp_path / "ran").exists()
 
 

@@ -198,7 +198,10 @@ def test_a_special_token_before_a_text_is_refused_at_once(serve):
     ("letters", "says"),
     [
         (said("A"), "the server answered without log-probabilities"),
-        (fault(403, "You are not allowed to request logprobs"), "sent by --answer-mode letters"),
+        (
+            fault(403, "You are not allowed to request logprobs"),
+            "logprobs is set by --answer-mode letters",
+        ),
         (fault(400, "top_logprobs has to be in [0, 5]"), "--request-field top_logprobs=5"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_certificate_that_is_not_trusted_is_named_at_once(serve, certificate, 
     for model, says in (
         (secure, r"not accepted \(self-signed certificate\).* SSL_CERT_FILE=FILE.pem"),
         (secure.replace("127.0.0.1", "localhost"), "SSL_CERT_FILE"),
-        (server.model, r"is the server running, and without https\?"),
+        (server.model, "is the server running, at http://127.0.0.1"),
         (plain, "does not speak https .*; give http://127.0.0.1"),
     ):
         with pytest.raises(RunFailed, match=says):

@@ -5,7 +5,7 @@ import pandas as pd
 import papermill
 import pytest
 
-from bench.core.places import NOTEBOOKS
+from bench.core.shipped import NOTEBOOKS
 from tests.metrics.test_elsewhere import paper_like
 
 pytestmark = pytest.mark.slow

@@ -86,7 +86,7 @@ def test_a_study_is_reported_in_any_folder(bench, tmp_path):
 
 
 def test_what_a_user_needs_comes_along(bench, installed, tmp_path):
-    code = "from bench.core.places import DEMO; from bench.report import study; study.load(DEMO)"
+    code = "from bench.core.shipped import DEMO; from bench.report import study; study.load(DEMO)"
     demo = call(installed.parents[2] / "bin/python", "-c", f"{code}; print(DEMO)", cwd=tmp_path)
     assert demo.strip() == str(installed / "bench/shipped/reports/demo.yml")
     assert bench("new", "mcbe", "mine").splitlines() == ["mine/dataset.toml", "mine/sport.csv"]

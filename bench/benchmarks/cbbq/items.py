@@ -22,8 +22,8 @@ from bench.benchmarks.cbbq.targets import (
 )
 from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES, Template, repaired
 from bench.core.errors import BadInput
-from bench.data import Loaded, SettingEffect, dataset, with_defaults
-from bench.data.dataset import composed, unknown_category
+from bench.data import Loaded, SettingEffect, with_defaults
+from bench.data.manifest import composed, read_manifest, unknown_category
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -179,7 +179,7 @@ def single_table(folder: Path) -> Path | None:
 def categories_of(folder: Path) -> tuple[str, ...]:
     """List the categories that a folder may have: the benchmark's and its manifest's."""
     table = single_table(folder)
-    own = templates.categories(table) if table else dataset.read_manifest(folder).categories
+    own = templates.categories(table) if table else read_manifest(folder).categories
     return tuple(dict.fromkeys([*CATEGORIES, *own]))
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from bench.benchmarks.cbbq.templates import CATEGORY_LABELS, PLACEHOLDER, Options, Template
 from bench.core.errors import BadInput
-from bench.data import dataset
+from bench.data.manifest import MANIFEST
 
 # Hashes of `category|group|target|text` and `category|group|other|text`, for the texts of both
 # options in released rows without words that name the group.
@@ -177,7 +177,7 @@ def required_target(template: Template) -> int:
         f"{template.place}, column `bias_targeted_groups`: {template.group!r} does not tell which "
         "option names the stereotyped group; write a word that one of the two options alone holds, "
         'or add target = "NAME1" or target = "NAME2", whichever slot holds it, to '
-        f"[categories.{category}] in {dataset.MANIFEST}{beside}"
+        f"[categories.{category}] in {MANIFEST}{beside}"
     )
 
 

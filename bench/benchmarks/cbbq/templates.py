@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import dataset
+from bench.data.manifest import TARGETS, category_name_error, composed, read_manifest
 from bench.data.readers import Row, TableRow, read_table
 
 CATEGORY_LABELS = {
@@ -64,7 +64,7 @@ COLUMNS = (
 )
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
-SLOT_NAMES = dataset.TARGETS
+SLOT_NAMES = TARGETS
 # Treatments of faults of the release: keep, repair or refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
@@ -178,7 +178,7 @@ def categories(path: Path) -> tuple[str, ...]:
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
-        if error := dataset.category_name_error(category):
+        if error := category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
         for column, allowed in ((PLACE[1], CONDITIONS), ("question_polarity", FILES)):
             if row[column] not in allowed:
@@ -231,7 +231,7 @@ def names(cell: str) -> list[str]:
     if not (cell.startswith("[") and cell.endswith("]")):
         raise ValueError("expected names in square brackets, like [甲, 乙]")
     listed = [
-        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", dataset.composed(name)).split()))
+        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", composed(name)).split()))
         for name in cell[1:-1].split(",")
     ]
     for name in listed:
@@ -293,9 +293,7 @@ def _released_fault(template: Template) -> str:
 def declared_option(path: Path, category: str) -> int | None:
     """Read the option that dataset.toml declares for a category, from the path of a file of it."""
     folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
-    if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
-        folder = folder.parent
-    declared = dataset.read_manifest(folder).categories.get(category)
+    declared = read_manifest(folder).categories.get(category)
     return SLOT_NAMES.index(declared.target) if declared and declared.target else None
 
 

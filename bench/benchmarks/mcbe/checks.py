@@ -11,7 +11,7 @@ from bench.benchmarks.mcbe.items import COLUMNS, SEPARATORS, SLOT, Instance
 from bench.core.errors import BadInput
 from bench.data import with_defaults
 from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
-from bench.data.dataset import category_of, unknown_category
+from bench.data.manifest import category_of, unknown_category
 
 
 def rows(folder: Path, **settings: str) -> Tables:

@@ -16,8 +16,14 @@ from urllib.parse import unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput
-from bench.data import Loaded, SettingEffect, dataset, with_defaults
-from bench.data.dataset import category_of, unknown_category
+from bench.data import Loaded, SettingEffect, with_defaults
+from bench.data.manifest import (
+    Category,
+    category_name_error,
+    category_of,
+    read_manifest,
+    unknown_category,
+)
 from bench.data.readers import TableRow, read_table
 
 CATEGORY_LABELS = {
@@ -141,9 +147,9 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
 
 def categories_of(folder: Path) -> dict[str, bool]:
     """Return whether each category that a folder may have compares groups, by its manifest too."""
-    own = dataset.read_manifest(folder).categories
-    if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
-        own = {name: dataset.Category(), **own}
+    own = read_manifest(folder).categories
+    if folder.is_file() and not category_name_error(name := category_of(folder)):
+        own = {name: Category(), **own}
     groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
     return groups | {name: groups.get(name, True) and own[name].groups for name in own}
 

@@ -32,7 +32,7 @@ from bench.benchmarks.nli_coal.frames import (
 )
 from bench.core.errors import BadInput, explained
 from bench.data import Loaded, SettingEffect, with_defaults
-from bench.data.dataset import checked, is_language
+from bench.data.manifest import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
 
 # How a folder is read: the allowed values of each setting, the default first.

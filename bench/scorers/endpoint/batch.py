@@ -31,13 +31,9 @@ class Batch(Model):
     unsupported: Mapping[str, str] = {"nll": "a batch tells no probabilities of a text's tokens"}
 
     def __init__(
-        self,
-        source: Path | None,
-        name: str,
-        generation: Generation,
-        leave_out: Sequence[str] = (),
+        self, source: Path | None, name: str, options: Generation, leave_out: Sequence[str] = ()
     ) -> None:
-        self.source, self.chat = source, Chat(name, generation, leave_out)
+        self.source, self.chat = source, Chat(name, options, leave_out)
         # Places and results by id: a body, an error that is the answer, or the service's failure.
         self._results: dict[str, tuple[str, dict[str, Any] | Answer | Refusal]] = {}
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]

@@ -18,12 +18,6 @@ from bench.tasks.request import Request
 LONGEST_TOKEN = 128
 # The model's own probabilities, without temperature or nucleus sampling.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
-# Servers' words for a field or a value that they never accept.
-UNSUPPORTED = re.compile(
-    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
-    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
-    re.IGNORECASE,
-)
 # Places of thoughts.
 OPENED = "opened by the server's chat template, closed in the reply"
 IN_REPLIES = "in the replies"
@@ -36,10 +30,12 @@ LEFT_OUT = {
 }
 # Options that decide a field.
 OPTIONS = {
-    "temperature": "--temperature",
+    "max_tokens": "--max-new-tokens, or not sent with --leave-out max_tokens",
+    "seed": "--seed, or not sent with --leave-out seed",
+    "temperature": "--temperature, or not sent with --leave-out temperature",
     TEMPLATE: "--thinking-tokens and --template",
     "logprobs": "--answer-mode letters",
-    "top_logprobs": "--answer-mode letters; --request-field top_logprobs=5 asks for fewer tokens",
+    "top_logprobs": "--answer-mode letters, and --request-field top_logprobs=5 asks for fewer",
 }
 LETTERS_FROM = (
     "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
@@ -120,21 +116,14 @@ class Chat:
         return body
 
     def advice(self, request: Request, refusal: Refusal) -> str:
-        """Name the option of a field that a server refuses; "" if it refuses none."""
-        if refusal.status not in (400, 403, 422):
-            return ""
-        body = self.sent(request)
-        for name in body.keys() - {"model", "messages"}:
-            if not re.search(rf"\b{name}\b", refusal.texts):
-                continue
-            is_chosen = name != "temperature" or body[name] == self.options.temperature
-            if name in self.options.request_fields:
-                return f"it was sent by --request-field {name}"
-            if name in OPTIONS and is_chosen:
-                return f"{name} was sent by {OPTIONS[name]}"
-            # Some services name max_tokens if a prompt is too long.
-            if name in LEFT_OUT and UNSUPPORTED.search(refusal.texts):
-                return f"--leave-out {name} asks without it"
+        """Name the option of the field that a server's refusal names; "" for none."""
+        if refusal.status in (400, 403, 422):
+            options = OPTIONS | {
+                name: f"--request-field {name}" for name in self.options.request_fields
+            }
+            for name in options.keys() & self.sent(request).keys():
+                if re.search(rf"\b{name}\b", refusal.texts):
+                    return f"{name} is set by {options[name]}"
         return ""
 
     def read(self, request: Request, body: dict[str, Any]) -> Answer:

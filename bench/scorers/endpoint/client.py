@@ -30,7 +30,7 @@ from bench.tasks.request import Request
 
 # openai's client waits half a second before it tries again, then twice as long, at most 8 s, or as
 # long as the server asks, at most LONGEST_WAIT.
-RETRIES = 20
+RETRIES = 15
 RETRIES_BEFORE_RUN = 5
 LONGEST_WAIT = 120.0
 # We ask so many times for an answer that we cannot read, after a second.
@@ -235,7 +235,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
 
     def __init__(self, client: Client, **options: Any) -> None:
         super().__init__(event_hooks={"request": [self._set_headers]}, **options)
-        self._of, self._server = client, client.server
+        self._client, self._server = client, client.server
 
     async def _set_headers(self, request: httpx2.Request) -> None:
         """Keep the usual headers, and the key for its own host; this sees redirected requests."""
@@ -257,25 +257,25 @@ class _Http(openai.DefaultAsyncHttpxClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request once; the parsed answer or the error is in the response's extensions."""
-        for budget in self._of.budgets:
+        for budget in self._client.budgets:
             budget.take_request()
-        self._of.requests += 1
+        self._client.requests += 1
         try:
-            async with asyncio.timeout(self._of.limits.timeout):
+            async with asyncio.timeout(self._client.limits.timeout):
                 response = await super().send(request, **{**options, "stream": True})
                 try:
                     content = await _read(response)
                 finally:
                     await response.aclose()
         except TimeoutError:
-            reason = f"no complete answer within {self._of.limits.timeout:g} s"
-            self._of.wait(reason)
+            reason = f"no complete answer within {self._client.limits.timeout:g} s"
+            self._client.wait(reason)
             raise httpx2.ReadTimeout(reason) from None
         except httpx2.DecodingError:
             raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
         except (httpx2.RequestError, ssl.SSLError) as error:
             reason = self._why_unreached(error)
-            self._of.wait(reason)
+            self._client.wait(reason)
             raise httpx2.ConnectError(reason) from None
         return self._in_form(response, content)
 
@@ -305,7 +305,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
                 reason = f"asks to wait {after:,.0f} s ({reason})"
                 message = f"{self._server.url}: {reason}"
                 refusal = Refusal(message, reason, status, is_general=True)
-            self._of.wait(reason)
+            self._client.wait(reason)
         extensions = {"refusal": refusal}
         return httpx2.Response(
             status, request=response.request, headers=headers, extensions=extensions
@@ -325,9 +325,10 @@ class _Http(openai.DefaultAsyncHttpxClient):
             )
         elif isinstance(cause, ssl.SSLError):
             reason = f"does not speak https ({words}); give http{url.removeprefix('https')}"
+        elif isinstance(error, httpx2.TooManyRedirects):
+            reason = "redirects in a circle"
         else:
-            question = "is the server running" + ", and without https" * url.startswith("http:")
-            return f"cannot be reached ({words}); {question}?"
+            return f"cannot be reached ({words}); is the server running, at {url}?"
         raise Refusal(f"{url}: {reason}", reason, is_general=True)
 
 

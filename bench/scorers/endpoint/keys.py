@@ -39,13 +39,13 @@ class Server(NamedTuple):
     key: str
 
     @classmethod
-    def of(cls, rest: str, given: Mapping[str, str]) -> "Server":
-        """Read NAME@URL and the key; `given` are variables by host."""
+    def of(cls, rest: str, variables: Mapping[str, str]) -> "Server":
+        """Read NAME@URL, and the key of its host; `variables` are those of --key by host."""
         model, url = parse(rest)
         host = host_of(f"openai:{rest}")
-        check_set(given)
-        own = own_variable(host)
-        variable = given.get(host) or (own if key_in(own) else MODEL_KEY)
+        check_set(variables)
+        of_host = own_variable(host)
+        variable = variables.get(host) or (of_host if key_in(of_host) else MODEL_KEY)
         return cls(model, url, host, variable, key_in(variable))
 
 

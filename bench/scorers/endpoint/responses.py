@@ -20,7 +20,7 @@ from bench.scorers.endpoint.failures import (
 from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain
 
-NO_PROTOCOL = f"{BROKEN_ANSWER} what is no answer of OpenAI's protocol"
+NO_PROTOCOL = "something other than OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
@@ -85,7 +85,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else []
     thoughts = [at(message, name) for name in THOUGHT_FIELDS]
     thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
-    return any(one.strip() if isinstance(one, str) else one for one in thoughts)
+    return any(thought.strip() if isinstance(thought, str) else thought for thought in thoughts)
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
@@ -154,8 +154,8 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
         entries = at(body, "choices", 0, "prompt_logprobs")
         entries = entries if isinstance(entries, list) else []
         # The request asks for no alternatives, so there is one entry per token.
-        only = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
-        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in only]
+        by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     counted = token_count(body, "prompt_tokens")
     if reported and counted and len(reported) != counted:
         raise Broken(
@@ -200,12 +200,14 @@ def first_choice(body: Any) -> dict[str, Any] | None:
 
 def error_in(body: Any) -> tuple[int, str]:
     """Return the status and the texts of an error that came with status 200; 0 for no error."""
+    if isinstance(body, str):  # a page, or an answer that was cut
+        return 502, NO_PROTOCOL
     choice = first_choice(body)
     has_failed = not choice or at(body, "base_resp", "status_code")
     problem = at(choice, "error") or (body if has_failed else None)
     texts = "\n".join(error_texts(problem))
-    if not choice and (not texts or isinstance(body, str)):
-        raise Broken(NO_PROTOCOL)
+    if not choice and not texts:
+        raise Broken(f"{BROKEN_ANSWER} {NO_PROTOCOL}")
     end = str(at(choice, "finish_reason"))
     if not texts and end.lower() in BROKEN_OFF:
         return 503, f"broke off its reply ({end})"

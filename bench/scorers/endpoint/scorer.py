@@ -82,8 +82,8 @@ class Endpoint(Model):
         self._refused = 0
         self._of_prompt = ""
         self._client.call(self._find_abilities)
-        types = ("nll", "choose", "generate")
-        self.request_types = tuple(name for name in types if name not in self.unsupported)
+        all_types = ("nll", "choose", "generate")
+        self.request_types = tuple(name for name in all_types if name not in self.unsupported)
         self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class Endpoint(Model):
     def resume(self, described: Mapping[str, Any]) -> None:
         """Require the model and the host from the beginning of the run."""
         for role, field in ANSWERED.items():
-            known = self._answered[role]
-            self._answered[role] = list(dict.fromkeys([*described.get(field, []), *known]))
+            names = [*described.get(field, []), *self._answered[role]]
+            self._answered[role] = list(dict.fromkeys(names))
 
     @property
     def spent(self) -> str:
@@ -124,9 +124,9 @@ class Endpoint(Model):
         """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
-            kind = request.request_type
-            if kind in self.unsupported:
-                raise BadInput(f"{self.server.url}: cannot do {kind}: {self.unsupported[kind]}")
+            request_type = request.request_type
+            if reason := self.unsupported.get(request_type):
+                raise BadInput(f"{self.server.url}: cannot do {request_type}: {reason}")
             if request.bos:
                 problem = "cannot put a special token before a text; leave out --set bos=forced"
                 raise BadInput(f"{self.server.url}: {problem}")
@@ -164,15 +164,18 @@ class Endpoint(Model):
         self, connection: openai.AsyncOpenAI, path: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Send a request, again after failures, and return its answer, which has a choice."""
-        content = HttpxBinaryResponseContent
-        body = {"model": self.server.model, **fields}
         try:
-            response = (await connection.post(f"/{path}", cast_to=content, body=body)).response
+            content = await connection.post(
+                f"/{path}",
+                cast_to=HttpxBinaryResponseContent,
+                body={"model": self.server.model, **fields},
+            )
         except openai.APIStatusError as error:
             raise error.response.extensions["refusal"] from None
         except openai.APIConnectionError as error:
             raise Refusal.after_retries(self.server.url, str(error.__cause__)) from None
-        body = response.extensions["body"]
+        response = content.response
+        body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
         self._client.prompt_tokens += responses.token_count(body, "prompt_tokens")
         self._client.reply_tokens += written
@@ -193,18 +196,18 @@ class Endpoint(Model):
 
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
-        known = self._answered[role]
+        names = self._answered[role]
         name = failures.first_line(answered) if isinstance(answered, str) and answered else ""
-        is_new = name and name not in known and len(known) < MOST_NAMES
+        is_new = name and name not in names and len(names) < MOST_NAMES
         if is_new:
-            known.append(name)
-        if role in ("model", "host") and name and name != known[0]:
+            names.append(name)
+        if role in ("model", "host") and name and name != names[0]:
             raise RunFailed(
-                f"{self.server.url}: the {role} that answers is {name}, and was {known[0]} before; "
+                f"{self.server.url}: the {role} that answers is {name}, and was {names[0]} before; "
                 "a run has one: give another --out, or ask when that is back"
             )
-        if is_new and len(known) == 2:
-            say(f"{self.server.url}: the {role} of its answers changes: {', '.join(known)}")
+        if is_new and len(names) == 2:
+            say(f"{self.server.url}: the {role} of its answers changes: {', '.join(names)}")
 
     async def _find_abilities(self, connection: openai.AsyncOpenAI) -> None:
         """Find out the place of thoughts, and how the server reports a text's probabilities."""
@@ -223,8 +226,7 @@ class Endpoint(Model):
             if not reason:
                 self._of_prompt = how
                 return
-        problem = f"the server tells no probabilities of a text's tokens ({reason})"
-        self.unsupported["nll"] = problem
+        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
 
     async def _problem_of_prompt(self, connection: openai.AsyncOpenAI, how: str) -> str:
         """Return why the server reports no right probabilities of a text's tokens; "" if it does.
@@ -235,13 +237,13 @@ class Endpoint(Model):
         ask = partial(self._complete, connection)
         try:
             body = await self._client.until_read(partial(ask, COUNTING, how))
-            values, token = responses.prompt_logprobs(body, how), responses.last_token(body)
-            if not values:
+            logprobs, token = responses.prompt_logprobs(body, how), responses.last_token(body)
+            if not logprobs:
                 return NO_LOGPROBS
             if token:
-                longer = await self._client.until_read(partial(ask, COUNTING + token[0], how))
-                again = responses.prompt_logprobs(longer, how) or []
-                if len(again) != len(values) + 1 or abs(again[-1] - token[1]) > TOLERANCE:
+                body = await self._client.until_read(partial(ask, COUNTING + token[0], how))
+                longer = responses.prompt_logprobs(body, how) or []
+                if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
                     return f"the server's {how} do not agree with the probabilities of its replies"
         except Unanswered as unanswered:
             return str(unanswered)

@@ -24,7 +24,7 @@ from bench.scorers.base import (
 )
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
-from bench.scorers.local.generation import Generator, StopRule, end_tokens
+from bench.scorers.local.generation import End, Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import Spelled, option_logprobs, spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
@@ -197,10 +197,11 @@ class Causal(LocalModel):
             ends = self.network.generation_config.eos_token_id
             is_end = ids and ids[-1] in ends and ids[-1] in self.tokenizer.added_tokens_decoder
             text = self._decode(ids[:-1] if is_end else ids)
-            error = unfinished_thought(text, key[2], reply.cut, option)
-            if reply.broken:
+            cut = reply.end is End.CUT
+            error = unfinished_thought(text, key[2], cut, option)
+            if reply.end is End.NOT_FINITE:
                 text, error = "", not_finite([math.nan], self.remedy)
-            replies[key] = Answer(text, error=error, cut=reply.cut)
+            replies[key] = Answer(text, error=error, cut=cut)
         return [replies[key] for key in keys]
 
     def _decode(self, ids: Sequence[int]) -> str:

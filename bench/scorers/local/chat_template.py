@@ -204,11 +204,11 @@ class ChatFormatter:
 
     def _check_template(self) -> None:
         """Try the chat template with the options, and refuse options without effect."""
-        known = set(re.findall(r"\w+", self.tokenizer.chat_template))
-        for name in self._arguments.keys() - known:
+        names = set(re.findall(r"\w+", self.tokenizer.chat_template))
+        for name in self._arguments.keys() - names:
             takes = f"the chat template of {self.model} takes no such argument"
             raise BadInput(f"--template {name}: {takes}; leave it out")
-        if self._thinking_off and SWITCH in known:
+        if self._thinking_off and SWITCH in names:
             self._arguments[SWITCH] = False
         try:
             text = self._fill_template(PROBE)
@@ -232,11 +232,11 @@ class ChatFormatter:
             shut = "; letters are read behind the closed thought"
             self._thoughts = f"the chat template opens {opening}{shut}" if opening else ""
             return
-        how = f"{SWITCH} is false" if SWITCH in known else "the chat template has no switch"
+        how = f"{SWITCH} is false" if SWITCH in names else "the chat template has no switch"
         if opening:
             how = f"the chat template opens {opening}, which is closed at once"
         self._thoughts = f"off ({how})"
-        if SWITCH not in known:
+        if SWITCH not in names:
             say(f"{self.model}: its chat template has no switch for thinking")
 
     def _refuse_system(self, problem: str) -> None:

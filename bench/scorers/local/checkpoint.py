@@ -3,7 +3,7 @@
 import copy
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, BatchEncoding, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import is_protobuf_available, is_sentencepiece_available
@@ -23,8 +24,8 @@ from transformers.utils import logging as transformers_logging
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, Unanswerable, digest
-from bench.scorers.local.device import Placement, batches
-from bench.scorers.local.hub import Location, stored_tensors
+from bench.scorers.local.device import Placement
+from bench.scorers.local.hub import WEIGHTS, Location, shard_names
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -151,28 +152,16 @@ class LocalModel(Model):
             self.batches = "one text at a time, because its numbers differ in a batch"
         self.tally = Tally()  # without the test
 
-    def padded_batches(self, encoded: Mapping[str, Any]) -> Iterator[tuple[list[int], Any]]:
-        """Yield positions of encoded texts of similar length, and their tensors on the device."""
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        self.tally.asked += sum(lengths)
-        for numbers in batches(lengths, self.where.batch_tokens):
-            rows = {name: [values[i] for i in numbers] for name, values in encoded.items()}
-            if len(numbers) > 1:
-                rows = self.tokenizer.pad(rows)
-            batch = BatchEncoding(rows, tensor_type="pt").to(self.where.device)
-            self.tally.computed += batch["input_ids"].numel()
-            yield numbers, batch
-
 
 def n_positions(network: Any) -> int | None:
     """Return the number of positions of a network; None if there is no limit."""
-    known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
-    unused = getattr(table, "padding_idx", None)
-    # RoBERTa and its relatives count positions from behind the padding token's id.
-    if known is None or known < 0:  # XLNet has -1, because its positions are relative
+    n: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    if n is None or n < 0:  # XLNet has -1, because its positions are relative
         return None
-    return known if unused is None else known - unused - 1
+    # RoBERTa and its relatives count positions from behind the padding token's id.
+    table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    return n if padding is None else n - padding - 1
 
 
 def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
@@ -273,14 +262,8 @@ def quantization(model: str, files: Location, config: Any) -> str:
     loaded = next((n for n in (4, 8) if values.get(f"load_in_{n}bit")), None)
     method = str(values.get("quant_method", "bitsandbytes" if loaded else ""))
     if not method:
-        for name, dtype, form in stored_tensors(files):
-            if dtype not in FLOATS and name.endswith("weight"):
-                what = "is an export for MLX, whose" if form == "mlx" else "its"
-                raise BadInput(
-                    f"{model}: {what} weights are quantized ({name} is stored as {dtype}), and "
-                    "config.json names no method by which transformers could read them; give the "
-                    f"model that it was made from, or {SERVE}"
-                )
+        if not files.options:
+            _refuse_packed(model, Path(files.path))
         return ""
     if not AutoHfQuantizer.supports_quant_method(values):
         raise BadInput(
@@ -290,10 +273,17 @@ def quantization(model: str, files: Location, config: Any) -> str:
     return f"{method}, {bits} bits" if bits else method
 
 
-def explain_load_error(
-    model: str, error: BaseException, problem: str = "cannot be loaded as a model", remedy: str = ""
-) -> str:
-    """Return the message for a model that could not be loaded."""
-    first = (str(error).strip().splitlines() or [""])[0][:200]
-    message = f"{model}: {problem} ({type(error).__name__}: {first})"
-    return f"{message}; {remedy}" if remedy else message
+def _refuse_packed(model: str, folder: Path) -> None:
+    """Refuse quantized weights for which config.json names no method."""
+    for file in [WEIGHTS] if (folder / WEIGHTS).is_file() else shard_names(folder):
+        with safe_open(folder / file, "pt") as content:
+            is_mlx = (content.metadata() or {}).get("format") == "mlx"
+            for name in content.keys():  # noqa: SIM118  # it is no mapping
+                dtype = content.get_slice(name).get_dtype()
+                if dtype not in FLOATS and name.endswith("weight"):
+                    raise BadInput(
+                        f"{model}: {'is an export for MLX, whose' if is_mlx else 'its'} weights "
+                        f"are quantized ({name} is stored as {dtype}), and config.json names no "
+                        "method by which transformers could read them; give the model that it was "
+                        f"made from, or {SERVE}"
+                    )

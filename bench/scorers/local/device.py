@@ -24,6 +24,11 @@ class Placement:
     tree_tokens: int  # of a pass over a prefix tree; its cost is quadratic
     spread: bool = False  # whether accelerate distributes the model over all devices
 
+    @property
+    def device_map(self) -> str | dict[str, str]:
+        """Where transformers puts the weights."""
+        return "auto" if self.spread else {"": str(self.device)}
+
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json`."""
         return {

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import BatchEncoding
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Options, each, option_matrix
@@ -95,7 +96,7 @@ class Masked(LocalModel):
         `bench.scorers.local.spelling`.
         """
         choices = each(options, len(prompts))
-        texts = list(map(_joined, prompts))
+        texts = [prompt if isinstance(prompt, str) else "\n".join(prompt) for prompt in prompts]
         items = spell(self.id, self.tokenizer, self._encode, texts, choices)
         self.check_tokens(item.tokens for item in items)
         longest = [item.longest + len(self._end) for item in items]
@@ -119,13 +120,13 @@ class Masked(LocalModel):
     ) -> list[np.ndarray]:
         """Return log-probabilities of the tokens at `positions`, one masked at a time."""
         self.tally.asked += sum(map(len, encoded))
-        # For each masked text and position: the tokens to read, and the places of their values.
+        # For each masked text and position: the tokens to read, and the positions of their values.
         masked: dict[tuple[tuple[int, ...], int], list[tuple[int, int]]] = {}
         n = 0
-        for text, places in zip(encoded, positions, strict=True):
-            for place in places:
-                hidden = (*text[:place], self.tokenizer.mask_token_id, *text[place + 1 :])
-                masked.setdefault((hidden, place), []).append((text[place], n))
+        for text, text_positions in zip(encoded, positions, strict=True):
+            for position in text_positions:
+                hidden = (*text[:position], self.tokenizer.mask_token_id, *text[position + 1 :])
+                masked.setdefault((hidden, position), []).append((text[position], n))
                 n += 1
         scores, texts = np.empty(n), list(masked)
         for numbers in batches([len(ids) for ids, _ in texts], self.where.batch_tokens):
@@ -134,12 +135,12 @@ class Masked(LocalModel):
             padding = padding if padding < self.network.config.get_text_config().vocab_size else 0
             ids, mask = padded([text for text, _ in batch], padding, self.where.device)
             self.tally.computed += ids.numel()
-            logits = self._logits(ids, mask, [place for _, place in batch]).float()
+            logits = self._logits(ids, mask, [position for _, position in batch]).float()
             reads = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
-            rows, targets, places_out = torch.tensor(reads).T
+            rows, targets, indices = torch.tensor(reads).T
             rows, targets = rows.to(logits.device), targets.to(logits.device)
             values = logits[rows, targets] - logits.logsumexp(1)[rows]
-            scores[places_out.numpy()] = values.cpu().numpy()
+            scores[indices.numpy()] = values.cpu().numpy()
         return [scores[start:end] for start, end in pairwise(np.cumsum([0, *map(len, positions)]))]
 
     def _logits(
@@ -179,7 +180,13 @@ class Classifier(LocalModel):
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
         # The paper's code truncates at 128 tokens; all released pairs are much shorter.
-        for numbers, batch in self.padded_batches(encoded):
+        self.tally.asked += sum(lengths)
+        for numbers in batches(lengths, self.where.batch_tokens):
+            texts = {name: [values[i] for i in numbers] for name, values in encoded.items()}
+            if len(numbers) > 1:
+                texts = self.tokenizer.pad(texts)
+            batch = BatchEncoding(texts, tensor_type="pt").to(self.where.device)
+            self.tally.computed += batch["input_ids"].numel()
             rows = self.network(**batch).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities
@@ -194,10 +201,9 @@ class Classifier(LocalModel):
             if language in languages
         ]
         probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])
-        labels = [
-            "nan" if np.isnan(row).any() else LABELS[int(row.argmax())] for row in probabilities
-        ]
-        return [{**row, "found": name} for row, name in zip(rows, labels, strict=True)]
+        for row, values in zip(rows, probabilities, strict=True):
+            row["found"] = "nan" if np.isnan(values).any() else LABELS[int(values.argmax())]
+        return rows
 
 
 def label_columns(
@@ -209,8 +215,8 @@ def label_columns(
     nameless = len(columns) == len(LABELS) and all(
         re.fullmatch(rf"label_{k}", name, re.IGNORECASE) for k, name in columns.items()
     )
-    given = label_names if nameless else ()
-    named = {k: given[k] if given else label(name) for k, name in columns.items()}
+    by_position = nameless and bool(label_names)
+    named = {k: label_names[k] if by_position else label(name) for k, name in columns.items()}
     if sorted(named.values()) != sorted(LABELS):
         example = ", or give `bench run` --label-names entailment,neutral,contradiction"
         raise BadInput(
@@ -240,7 +246,3 @@ def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         hook.remove()
-
-
-def _joined(prompt: Turns) -> str:
-    return prompt if isinstance(prompt, str) else "\n".join(prompt)

@@ -7,6 +7,7 @@ has ended, other replies take the free places, so that a long reply does not del
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,12 @@ CPU_BATCH_FACTOR = 4
 ACCELERATOR_BATCH_FACTOR = 16  # if memory suffices
 # The share of the free memory for keys and values, because we copy them now and then.
 MEMORY_SHARE = 0.25
-# Keys and values have room for so many next tokens, so that few steps copy them.
+# Keys and values get room for so many tokens at a time, because each copy takes time.
 ROOM = 16
 # We rebuild a batch when this share of it has ended.
 REBUILD_SHARE = 0.5
 
-# Entries of a generation configuration for sampling, and their values without effect.
+# Sampling parameters of generation_config.json, each with the value that disables it.
 SAMPLING: dict[str, float] = {
     "temperature": 1.0,
     "top_k": 0,
@@ -80,6 +81,14 @@ TRIAL_PROMPTS = (12, 3)
 TRIAL_STEPS = 4
 
 
+class End(Enum):
+    """Why a reply ended."""
+
+    COMPLETE = auto()
+    CUT = auto()  # at a limit of tokens
+    NOT_FINITE = auto()  # at logits that are not finite
+
+
 @dataclass(slots=True)
 class Reply:
     """A reply, from its prompt to its end."""
@@ -90,9 +99,7 @@ class Reply:
     seed: str  # of its random numbers; "" decodes greedily
     thinking: bool  # whether a thought is open
     answer_start: int = 0  # tokens of a closed thought, before the answer
-    over: bool = False  # whether it ended
-    cut: bool = False  # whether it ended at a limit of tokens
-    broken: bool = False  # whether it ended at logits that are not finite
+    end: End | None = None
 
 
 @dataclass(frozen=True)
@@ -109,25 +116,25 @@ class StopRule:
         """The most tokens that a reply can have."""
         return self.answer_tokens + (self.thought_tokens or 0)
 
-    def judge(self, reply: Reply) -> tuple[bool, bool]:
-        """Return whether a reply is complete, and whether its thought or answer is at its limit.
-
-        This also notes in `reply` whether its last token opened or closed a thought.
-        """
+    def append(self, reply: Reply, token: int) -> None:
+        """Continue a reply, and end it if it is complete, or its thought or answer too long."""
+        reply.ids.append(token)
+        reply.left -= 1
+        if reply.left == 0:
+            reply.end = End.CUT
         if not self.until and self.thought_tokens is None:
-            return False, reply.left == 0
+            return
         ids = reply.ids[reply.start :]
         # A token has one byte at least, so these contain the last tag.
         thinking = is_thinking(self.decode(ids[-LONGEST_TAG:]), reply.thinking)
         if reply.thinking and not thinking:
             reply.answer_start = len(ids)
         reply.thinking = thinking
-        enough = self.until is not None and not reply.thinking and self.until(self.decode(ids))
-        if self.thought_tokens is None:
-            return enough, reply.left == 0
-        if reply.thinking:
-            return enough, len(ids) >= self.thought_tokens
-        return enough, len(ids) - reply.answer_start >= self.answer_tokens
+        if self.thought_tokens is not None:
+            limit = self.thought_tokens if thinking else reply.answer_start + self.answer_tokens
+            reply.end = End.CUT if len(ids) >= limit else None
+        if self.until and not thinking and self.until(self.decode(ids)):
+            reply.end = End.COMPLETE
 
 
 class Generator:
@@ -187,7 +194,7 @@ class Generator:
             lengths = [len(reply.ids) + reply.left for reply in live + waiting]
             size = batch_size(lengths, min(self._tokens, int(memory)) if together else 1)
             new = max(size - len(live), 0)
-            batch, rest = live + waiting[:new], waiting[new:]
+            batch, later = live + waiting[:new], waiting[new:]
             try:
                 cache = self._rebuilt(cache, rows, batch) if shared else None
                 self._step(batch, cache, rule)
@@ -196,11 +203,11 @@ class Generator:
                     raise
                 self._tokens = max(self._tokens // 2, 1)
                 # Keep generated tokens, and compute their keys and values again.
-                unfinished = [reply for reply in batch if not reply.over]
-                live, waiting, cache, rows = [], unfinished + rest, None, []
+                unfinished = [reply for reply in batch if not reply.end]
+                live, waiting, cache, rows = [], unfinished + later, None, []
                 continue
-            rows = [row for row, reply in enumerate(batch) if not reply.over]
-            live, waiting = [batch[row] for row in rows], rest
+            rows = [row for row, reply in enumerate(batch) if not reply.end]
+            live, waiting = [batch[row] for row in rows], later
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
         return replies
 
@@ -269,8 +276,9 @@ class Generator:
         processors = LogitsProcessorList([finite])
         if self._penalties:
             prompts = [reply.ids[: reply.start] for reply in batch]
-            own = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
-            processors.append(WithoutPadding(own, [width - len(reply.ids) for reply in batch]))
+            penalties = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
+            padding = [width - len(reply.ids) for reply in batch]
+            processors.append(WithoutPadding(penalties, padding))
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
@@ -299,7 +307,6 @@ class Generator:
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
         kept = torch.tensor(rows, device=self.where.device)
-        room = min(ROOM, max(reply.left for reply in batch))
         cache = DynamicCache()
         for k in range(len(before.layers) if before else len(new)):
             parts: list[tuple[torch.Tensor, ...]] = []
@@ -309,43 +316,35 @@ class Generator:
                 before.layers[k] = layer = None  # frees its memory
             if new:
                 parts.append(new[k])
-            cache.layers.append(GrowingLayer(parts, width, room))
+            # As much padding on the left as the batch has; the mask hides it.
+            keys, values = (
+                torch.cat([pad(part, (0, 0, width - part.shape[2], ROOM)) for part in states])
+                for states in zip(*parts, strict=True)
+            )
+            cache.layers.append(GrowingLayer(keys, values, width))
         return cache
 
 
 class GrowingLayer(DynamicLayer):
-    """Keys and values of a layer, with room for next tokens.
+    """Keys and values [texts, heads, tokens, size] of a layer, with room behind `width` tokens."""
 
-    Args:
-        parts: keys and values [texts, heads, tokens, size] of some texts, padded on the left.
-        width: the number of tokens; a part can have more padding, or less.
-        room: the number of further tokens before we copy these.
-    """
-
-    def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor, width: int) -> None:
         super().__init__()
-        self.lazy_initialization(*parts[0])
-        self._all = [_stacked(states, width, room) for states in zip(*parts, strict=True)]
-        self.keys, self.values = (states[:, :, :width] for states in self._all)
+        self.lazy_initialization(keys, values)
+        self._with_room = [keys, values]
+        self.keys, self.values = keys[:, :, :width], values[:, :, :width]
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         first = self.get_seq_length()
         last = first + key_states.shape[2]
-        if last > self._all[0].shape[2]:
-            self._all = [pad(states, (0, 0, 0, last - first + ROOM)) for states in self._all]
-        for states, new in zip(self._all, (key_states, value_states), strict=True):
+        if last > self._with_room[0].shape[2]:
+            self._with_room = [pad(states, (0, 0, 0, ROOM)) for states in self._with_room]
+        for states, new in zip(self._with_room, (key_states, value_states), strict=True):
             states[:, :, first:last] = new
-        self.keys, self.values = (states[:, :, :last] for states in self._all)
+        self.keys, self.values = (states[:, :, :last] for states in self._with_room)
         return self.keys, self.values
-
-
-def _stacked(parts: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
-    """Stack states [texts, heads, tokens, size]: `width` last tokens, left-padded, then room."""
-    # The mask hides padding, but it must not be NaN.
-    wide = [pad(part[:, :, -width:], (0, 0, max(width - part.shape[2], 0), room)) for part in parts]
-    return torch.cat(wide) if len(wide) > 1 else wide[0]
 
 
 class FiniteLogits(LogitsProcessor):
@@ -377,9 +376,9 @@ class WithoutPadding(LogitsProcessor):
 
 
 class Ending(StoppingCriteria):
-    """Continues replies, and ends them at a token of `ends`, by `stop` or `rule`, or if not finite.
+    """Appends a token to each reply, and ends replies at a token of `ends`, by `stop` or `rule`.
 
-    This ends the batch when a `share` of its replies is over.
+    The batch stops when a `share` of its replies has ended.
     """
 
     def __init__(
@@ -399,15 +398,15 @@ class Ending(StoppingCriteria):
         stopped = self.stop(input_ids, scores) if self.stop else none
         columns = input_ids[:, -1].tolist(), stopped.tolist(), self.finite.broken.tolist()
         for reply, token, at_stop, broken in zip(self.batch, *columns, strict=True):
-            if reply.over:
+            if reply.end:
                 continue
-            reply.ids.append(token)
-            reply.left -= 1
-            complete, full = self.rule.judge(reply)
-            finished = complete or at_stop or broken or token in self.ends
-            reply.broken, reply.cut, reply.over = broken, full and not finished, full or finished
-        over = torch.tensor([reply.over for reply in self.batch], device=input_ids.device)
-        return over | (over.sum() >= self.share * len(over))
+            self.rule.append(reply, token)
+            if broken:
+                reply.end = End.NOT_FINITE
+            elif at_stop or token in self.ends:
+                reply.end = End.COMPLETE
+        ended = torch.tensor([bool(reply.end) for reply in self.batch], device=input_ids.device)
+        return ended | (ended.sum() >= self.share * len(ended))
 
 
 class SeededSampling(LogitsProcessor):
@@ -472,12 +471,14 @@ def end_tokens(config: Any, tokenizer: Any, end_of_turn: int | None) -> list[int
 
 def _sampling(config: Any, options: Generation) -> dict[str, float]:
     """Return the entries of SAMPLING to follow; none for greedy decoding."""
-    given, sampling = {"temperature": options.temperature}, {}
+    sampling = {}
     for name, neutral in SAMPLING.items():
-        # Without a configuration, transformers samples from the 50 likeliest tokens.
-        usual = 50 if name == "top_k" else neutral
-        values = given.get(name), getattr(config, name, None), usual
-        value = next(value for value in values if value is not None)
+        value = getattr(config, name, None)
+        if name == "temperature" and options.temperature is not None:
+            value = options.temperature
+        if value is None:
+            # Without a configuration, transformers samples from the 50 likeliest tokens.
+            value = 50 if name == "top_k" else neutral
         try:
             value = type(neutral)(value)
         except (ValueError, TypeError):

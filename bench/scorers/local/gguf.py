@@ -28,16 +28,13 @@ except ImportError:  # older versions have one reader for all architectures
     new_reader = None
 
 # The name of one of several parts of a file.
-PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
+PART = re.compile(r"(.+)-\d{5}-of-\d{5}\.gguf")
 # Attributes of configurations by llama.cpp's key; a configuration has one of them.
 NORM_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "vocab_size": ("vocab_size",),
     "context_length": ("max_position_embeddings",),
-    "embedding_length": ("hidden_size",),
-    "block_count": ("num_hidden_layers",),
     "feed_forward_length": ("intermediate_size", "n_inner", "ffn_hidden_size"),
-    "attention.head_count": ("num_attention_heads",),
     "attention.head_count_kv": ("num_key_value_heads", "num_kv_heads"),
     "attention.layer_norm_rms_epsilon": NORM_EPSILONS,
     "attention.layer_norm_epsilon": NORM_EPSILONS,
@@ -106,8 +103,8 @@ ROLES = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 # The remedy for a file that cannot be read here.
 LLAMA_SERVER = (
     "serve it with llama.cpp (`llama-server -m FILE`) and give openai:NAME@URL, for example "
+    "openai:my-model@http://localhost:8080/v1"
 )
-LLAMA_SERVER += "openai:my-model@http://localhost:8080/v1"
 
 
 class GGUF:
@@ -116,8 +113,6 @@ class GGUF:
     def __init__(self, path: Path) -> None:
         """Read the metadata; raises BadInput for a part of a file."""
         self.path = path
-        if name := PART.fullmatch(path.name):
-            self._refuse_part(int(name[2]), int(name[3]))
         self._file = GGUFReader(path)
         self._refuse_part(self._value("split.no", 0) + 1, self._value("split.count", 1))
         self._architecture = str(self._value("general.architecture", ""))
@@ -184,17 +179,14 @@ class GGUF:
         # Experts are mapped without the ending.
         used |= {f"{name}.weight" for name in used}
         sizes = {2 * len(frequencies) for frequencies in _rotary(network)}
+        rope = getattr(config, "rope_parameters", None) or {}
         # Other networks have several kinds of frequencies.
-        if (
-            sizes == {2 * len(self._values(ROPE_FACTORS))}
-            and "rope_theta" in config.rope_parameters
-        ):
+        if sizes == {2 * len(self._values(ROPE_FACTORS))} and "rope_theta" in rope:
             used.add(ROPE_FACTORS)
-        if "long_factor" in (getattr(config, "rope_parameters", None) or {}):
+        if "long_factor" in rope:
             used |= set(LONG_FACTORS.values())
-        unused = [name for name in self._names if name not in used]
-        unused = [name for name in unused if not name.startswith(OTHER_SENSES)]
-        if unused:
+        others = [name for name in self._names if name not in used]
+        if unused := [name for name in others if not name.startswith(OTHER_SENSES)]:
             raise self._refusal(f"has the tensors {_first(unused)}")
         n_dimensions = self._keys.get("rope.dimension_count")
         if n_dimensions and sizes and sizes != {n_dimensions}:
@@ -250,9 +242,9 @@ class GGUF:
             for number, kind in enumerate(types)
             if kind in (TokenType.CONTROL, TokenType.USER_DEFINED)
         }
-        known = {number: str(token) for number, token in tokenizer.added_tokens_decoder.items()}
+        present = {number: str(token) for number, token in tokenizer.added_tokens_decoder.items()}
         special = {number: str(token) for number, token in added.items()}
-        if special.items() <= known.items() and max(known, default=0) < len(names):
+        if special.items() <= present.items() and max(present, default=0) < len(names):
             return tokenizer
         # transformers spells special tokens in letters of bytes, such as DeepSeek's.
         state = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -293,11 +285,11 @@ class GGUF:
 
     def _complete_ends(self, config: Any) -> None:
         """Add the tokens that end a turn to the end tokens of `config`."""
-        ends = [config.eos_token_id, *(self._token(key) for key in ENDS)]
-        flat = [i for end in ends for i in (end if isinstance(end, list) else [end])]
-        unique = [end for end in dict.fromkeys(flat) if end is not None]
-        if len(unique) > 1:
-            config.eos_token_id = unique
+        ends = list[int]()
+        for value in (config.eos_token_id, *map(self._token, ENDS)):
+            ends += value if isinstance(value, list) else [value] if value is not None else []
+        if len(set(ends)) > 1:
+            config.eos_token_id = list(dict.fromkeys(ends))
 
     def _token(self, key: str, default: Any = None) -> Any:
         return self._value(f"tokenizer.ggml.{key}", default)

@@ -8,7 +8,7 @@ identified by a hash of their files.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,13 +50,6 @@ FILES = [f"*.{kind}" for kind in KINDS]
 # Files in folders, and a second copy of the weights that transformers does not read.
 UNUSED_FILES = ["*/*", "consolidated*"]
 
-# We hash larger files in parts.
-SMALL_BYTES = 1 << 20
-# Prefixes of fingerprints of small files only, and of files with parts.
-SMALL_FILES = "sha256:"
-PARTS = "sha256-parts:"
-# Another number would change the hash of every larger file.
-PART_BYTES = 1 << 26
 # We report a larger file, because its hash takes seconds.
 REPORTED_BYTES = 1 << 30
 
@@ -119,12 +112,12 @@ def locate(model: str, complete: bool = False) -> Location:
     return files
 
 
-def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
-    """Find the base model of an adapter, or the `given` one; None for a complete model."""
+def base_of(model: str, files: Location, base: str | None = None) -> Location | None:
+    """Find the base model of an adapter, or `base`; None for a complete model."""
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
-        if given:
-            raise BadInput(f"--base {given}: model {model} is no adapter; leave the option out")
+        if base:
+            raise BadInput(f"--base {base}: model {model} is no adapter; leave the option out")
         return None
     adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -134,8 +127,8 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
-    if given:
-        return locate(given, complete=True)
+    if base:
+        return locate(base, complete=True)
     config = read_settings(folder / ADAPTER_CONFIG)
     name = str(config.get("base_model_name_or_path") or "")
     if not name:
@@ -149,23 +142,7 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
         ) from None
 
 
-def stored_tensors(files: Location) -> Iterator[tuple[str, str, str]]:
-    """Yield the name and the dtype of each tensor of a folder's weights, and their file's format.
-
-    The format is that of the program which wrote the file, for example `pt` or `mlx`.
-    """
-    from safetensors import safe_open
-
-    folder = Path(files.path)
-    names = [WEIGHTS] if (folder / WEIGHTS).is_file() else _shards(folder)
-    for name in [] if files.options else names:
-        with safe_open(folder / name, "pt") as content:
-            form = (content.metadata() or {}).get("format", "")
-            for tensor in content.keys():  # noqa: SIM118  # it is no mapping
-                yield tensor, content.get_slice(tensor).get_dtype(), form
-
-
-def _shards(folder: Path) -> list[str]:
+def shard_names(folder: Path) -> list[str]:
     """Return the names of the files into which weights are split."""
     index = folder / WEIGHTS_INDEX
     weight_map = read_settings(index).get("weight_map", {}) if index.is_file() else {}
@@ -193,7 +170,7 @@ def _check(model: str, files: Location) -> None:
         if not any(name.endswith(".safetensors") for name in names):
             _refuse_pickles(model, names)
     elif WEIGHTS not in names:
-        shards = _shards(folder)
+        shards = shard_names(folder)
         missing = [name for name in shards if not (folder / name).is_file()]
         _refuse_pickles(model, shards)
         if missing:
@@ -266,18 +243,27 @@ def _refuse_other_weights(model: str, files: Sequence[str], gguf: str) -> NoRetu
 
 def fingerprint(path: Path) -> str:
     """Hash names and content of a file or a model's folder, with an adapter's local base model."""
-    total, prefix = hashlib.sha256(), SMALL_FILES
+    files = []
     for name, file in _files(path):
         state = file.stat()
-        total.update(f"{name}:{state.st_size}".encode())
-        if state.st_size > SMALL_BYTES:
-            prefix = PARTS
-            # A copy can bring its time of modification along, but not the one of its state.
-            changed = state.st_mtime_ns, state.st_ctime_ns
-            total.update(_hash_large(file.resolve(), state.st_size, changed))
-        else:
-            total.update(file.read_bytes())
-    return prefix + total.hexdigest()[:16]
+        # A copy can bring its time of modification along, but not the one of its state.
+        files.append((name, file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return _hash(*files)
+
+
+# A command needs the hash of a model several times: before loading it, and for `run.json`.
+@lru_cache
+def _hash(*files: tuple[Any, ...]) -> str:
+    """Hash files by name, path and size; their times are keys of the cache, for changed files."""
+    total = hashlib.sha256()
+    for name, path, size, *_ in files:
+        if size >= REPORTED_BYTES:
+            say(f"{path}: hashing {size / 1e9:.1f} GB to identify the file")
+        total.update(f"{name}:{size}".encode())
+        with path.open("rb") as stream:
+            while part := stream.read(1 << 20):
+                total.update(part)
+    return f"sha256:{total.hexdigest()[:16]}"
 
 
 def _files(path: Path) -> Iterable[tuple[str, Path]]:
@@ -285,7 +271,7 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
     if not path.is_dir():
         return [(path.name, path)]
     # In subfolders we hash only code and chat templates.
-    nested = sorted(file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}"))
+    nested = [*sorted(path.glob("*/*.py")), *sorted(path.glob("*/*.jinja"))]
     files = [*sorted(path.iterdir()), *nested]
     named = [(file.relative_to(path).as_posix(), file) for file in files]
     # Loading an adapter reports its faults.
@@ -294,16 +280,3 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
         bases = sorted(folder.iterdir()) if folder.is_dir() else [folder]
         named += [(f"base {file.name}", file) for file in bases]
     return [(name, file) for name, file in named if file.is_file()]
-
-
-# A command needs the hash of a model several times: before loading it, and for `run.json`.
-@lru_cache
-def _hash_large(file: Path, size: int, changed: tuple[int, int]) -> bytes:
-    """Hash a file in parts; `size` and `changed` are keys of the cache, for changed files."""
-    if size >= REPORTED_BYTES:
-        say(f"{file}: hashing {size / 1e9:.1f} GB to identify the file")
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while part := stream.read(PART_BYTES):
-            digest.update(hashlib.sha256(part).digest())
-    return digest.digest()

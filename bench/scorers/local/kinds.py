@@ -28,15 +28,9 @@ KINDS: dict[str, list[tuple[Any, dict[str, str]]]] = {
 
 
 def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
-    """Return the kind of a checkpoint, and the auto class that loads it.
+    """Return the kind of a checkpoint, and the auto class that loads it; refuse any other.
 
-    Args:
-        model: its name, for messages.
-        config: its configuration.
-        own_code: whether the code that comes with it may run.
-
-    Raises:
-        BadInput: no auto class loads it, or it answers none of our requests.
+    `own_code` says whether the code that comes with the checkpoint may run.
     """
     names = getattr(config, "architectures", None) or []
     named = ", ".join(names) or config.model_type

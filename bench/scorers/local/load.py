@@ -16,13 +16,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.chat_template import chat_template_of
-from bench.scorers.local.checkpoint import (
-    SERVE,
-    Pretrained,
-    explain_load_error,
-    quantization,
-    tokenizer_of,
-)
+from bench.scorers.local.checkpoint import SERVE, Pretrained, quantization, tokenizer_of
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked
 from bench.scorers.local.gguf import GGUF, LLAMA_SERVER
@@ -60,21 +54,17 @@ def load(
     own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
     # Loading pickled weights can run code; safetensors and GGUF cannot. We also fetch no kernels
     # for quantized weights from the Hub.
-    weights: dict[str, Any] = {"dtype": where.dtype}
+    weights: dict[str, Any] = {"dtype": where.dtype, "device_map": where.device_map}
     if "gguf_file" not in options:
         weights["use_safetensors"] = True
     elif gguf_config := getattr(transformers, "GgufConfig", None):
         weights["quantization_config"] = gguf_config(dequantize=True)
-    if where.spread:
-        weights["device_map"] = "auto"
     # The problem and the remedy, if transformers fails.
     problem, remedy = "cannot be loaded as a model", ""
     try:
         gguf = GGUF(Path(path, options["gguf_file"])) if "gguf_file" in options else None
         config = transformers.AutoConfig.from_pretrained(path, **options)
         if quantized := quantization(model, complete, config):
-            # Read packed weights on the device that uses them.
-            weights.setdefault("device_map", {"": where.device})
             problem = f"its weights are quantized ({quantized}), which cannot be read here"
             remedy = f"install what is missing, or {SERVE}"
         if new_head:
@@ -107,8 +97,6 @@ def load(
         check_weights(model, network, loading, config, kind, quantized, random_head=new_head)
         if gguf:
             gguf.finish(network)
-        if "device_map" not in weights:
-            network.to(where.device)
         identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
         if base_files:
             _adapt(model, network, files)
@@ -128,7 +116,9 @@ def load(
     except (Exception, SystemExit) as error:  # code and files of others can be wrong in any way
         if "gguf_file" in options:
             remedy = LLAMA_SERVER
-        raise BadInput(explain_load_error(model, error, problem, remedy)) from error
+        first = (str(error).strip().splitlines() or [""])[0][:200]
+        message = f"{model}: {problem} ({type(error).__name__}: {first})"
+        raise BadInput(f"{message}; {remedy}" if remedy else message) from error
 
 
 def _adapt(model: str, network: Any, files: Location) -> None:

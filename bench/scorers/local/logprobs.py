@@ -154,11 +154,11 @@ class LogprobReader:
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
             row[len(row) - len(path) :] = path
-        places = self._send(paths.ravel())
+        nodes = self._send(paths.ravel())
 
         def joined(layer: int, kind: int) -> torch.Tensor:
             states = torch.cat([part[layer][kind] for part in parts], 1)
-            return states.index_select(1, places).unflatten(1, paths.shape).transpose(0, 1)
+            return states.index_select(1, nodes).unflatten(1, paths.shape).transpose(0, 1)
 
         return [(joined(k, 0), joined(k, 1)) for k in range(len(parts[0]))]
 
@@ -178,7 +178,8 @@ class LogprobReader:
             reads = order[slice(*np.searchsorted(nodes, part.ends_of_stretch, sorter=order))]
             line = np.searchsorted(wanted, nodes[reads])
             line -= np.searchsorted(wanted, part.nodes[0])
-            self._add_logprobs(parts, reads, states, line, targets[reads])
+            if len(reads):
+                parts.append((reads, self._logprobs(states, line, targets[reads])))
 
         self._walk(tree, wanted, take)
         return _split(parts, rows)
@@ -195,7 +196,7 @@ class LogprobReader:
         Args:
             wanted: the sorted numbers of the nodes whose states we need.
             take: called with the stretch, the states of its wanted nodes, and the cache.
-            keys_only: we need no states, but a cache of every stretch.
+            keys_only: we need only the cache, so that a pass can end in the last layer.
         """
         before, cache, first = None, None, 0
         with attending(self.network, keys_only) if self._by_block else nullcontext():
@@ -204,9 +205,7 @@ class LogprobReader:
                 last = first + len(part.nodes)
                 read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
                 try:
-                    new_cache = None
-                    if keys_only or before is not None or last < len(tree):
-                        new_cache = self._cache_above(part, before, cache)
+                    new_cache = self._cache_above(part, before, cache)
                     take(part, self._pass(tree, part, read, new_cache), new_cache)
                 except torch.OutOfMemoryError:
                     if self._tree_tokens == 1:
@@ -219,15 +218,13 @@ class LogprobReader:
         """Return keys and values of the nodes above a stretch, from the cache of the one before."""
         new_cache = DynamicCache()
         if before is not None:
-            above = self._send(np.searchsorted(before.known, part.above))
+            above = self._send(np.searchsorted(before.cached, part.above))
             for k, layer in enumerate(cache.layers):
                 states = (layer.keys, layer.values)
                 new_cache.update(*(part.index_select(2, above) for part in states), k)
         return new_cache
 
-    def _pass(
-        self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache | None
-    ) -> torch.Tensor:
+    def _pass(self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache) -> torch.Tensor:
         """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
         self.tally.computed += len(part.nodes)
         options = {
@@ -235,13 +232,13 @@ class LogprobReader:
             "attention_mask": self._mask(part),
             "position_ids": self._send(tree.depth[part.nodes])[None],
             self.cache_name: cache,
-            "use_cache": cache is not None,
+            "use_cache": True,
         }
-        places = self._send(read)
+        positions = self._send(read)
         with suppress(KeysComplete):
             if self._separable:
-                return self.network.base_model(**options).last_hidden_state[0, places]
-            return self.network(logits_to_keep=places, **options).logits[0]
+                return self.network.base_model(**options).last_hidden_state[0, positions]
+            return self.network(logits_to_keep=positions, **options).logits[0]
         return torch.empty(0)
 
     def _mask(self, part: Part) -> torch.Tensor:
@@ -251,8 +248,8 @@ class LogprobReader:
             # With any mask of four axes, transformers makes no mask of its own.
             return torch.zeros(1, 1, 1, 1)
         # We make this large mask on the device, from node numbers.
-        nodes, known, ends = map(self._send, (part.nodes, part.known, part.ends))
-        sees = (known <= nodes[:, None]) & (nodes[:, None] < ends)
+        nodes, cached, ends = map(self._send, (part.nodes, part.cached, part.ends))
+        sees = (cached <= nodes[:, None]) & (nodes[:, None] < ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
         return mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 
@@ -261,12 +258,11 @@ class LogprobReader:
         self.tally.computed += ids.numel()
         line = np.repeat(np.arange(len(rows)), [len(row.targets) for row in rows])
         position, targets = np.array([target for row in rows for target in row.targets]).T
-        places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
-        states = self._states(input_ids=ids, attention_mask=mask)[tuple(map(self._send, places))]
-        parts: Parts = []
+        positions, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
+        states = self._states(input_ids=ids, attention_mask=mask)[tuple(map(self._send, positions))]
         # NumPy 2.0.0 gives `inverse` the shape of a row.
-        self._add_logprobs(parts, np.arange(len(targets)), states, inverse.ravel(), targets)
-        return _split(parts, rows)
+        values = self._logprobs(states, inverse.ravel(), targets)
+        return _split([(np.arange(len(targets)), values)], rows)
 
     def _states(self, **inputs: torch.Tensor) -> torch.Tensor:
         """Return hidden states [texts, tokens, size], or logits if the head is not separable."""
@@ -275,28 +271,17 @@ class LogprobReader:
             return body.last_hidden_state
         return self.network(**inputs, use_cache=False).logits
 
-    def _add_logprobs(
-        self,
-        parts: Parts,
-        places: np.ndarray,
-        states: torch.Tensor,
-        line: np.ndarray,
-        targets: np.ndarray,
-    ) -> None:
-        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`."""
-        if not len(states):
-            return
-        order = np.argsort(targets, kind="stable")
-        lines, columns = self._send(line[order]), self._send(targets[order])
-        values, totals, first = [], [], 0
+    def _logprobs(self, states: torch.Tensor, line: np.ndarray, target: np.ndarray) -> torch.Tensor:
+        """Return the log-probability of each target after the state in its line."""
+        lines, targets = self._send(line), self._send(target)
+        values, totals, first = torch.zeros_like(targets, dtype=torch.float32), [], 0
         for logits in self._logits(states):
-            last = first + logits.shape[1]
-            piece = slice(*np.searchsorted(targets[order], [first, last]))
-            values.append(logits[lines[piece], columns[piece] - first])
+            columns, width = targets - first, logits.shape[1]
+            inside = (columns >= 0) & (columns < width)
+            values += logits[lines, columns.clamp(0, width - 1)].where(inside, 0.0)
             totals.append(logits.logsumexp(1))
-            first = last
-        total = torch.stack(totals).logsumexp(0)
-        parts.append((places[order], torch.cat(values) - total[lines]))
+            first += width
+        return values - torch.stack(totals).logsumexp(0)[lines]
 
     def _logits(self, states: torch.Tensor) -> Iterator[torch.Tensor]:
         """Yield float32 logits [tokens, part of the vocabulary]."""
@@ -402,9 +387,9 @@ def trial_ids(network: Any, n: int) -> torch.Tensor:
 
 def _split(parts: Parts, rows: Sequence[Row]) -> list[np.ndarray]:
     """Return the values of each row's reads: float64. This waits for the device only once."""
-    places = np.concatenate([part for part, _ in parts])
-    values = np.empty(len(places))
-    values[places] = torch.cat([part for _, part in parts]).double().cpu().numpy()
+    order = np.concatenate([part for part, _ in parts])
+    values = np.empty(len(order))
+    values[order] = torch.cat([part for _, part in parts]).double().cpu().numpy()
     return np.split(values, np.cumsum([len(row.targets) for row in rows])[:-1])
 
 

@@ -41,8 +41,8 @@ class Part:
 
     nodes: np.ndarray  # this stretch
     above: np.ndarray  # the ancestors of its first node, from the root
-    known: np.ndarray  # both; these have keys and values after the pass
-    ends: np.ndarray  # for each of `known`, the number after its last descendant
+    cached: np.ndarray  # both; these have keys and values after the pass
+    ends: np.ndarray  # for each of `cached`, the number after its last descendant
 
     @property
     def ends_of_stretch(self) -> tuple[int, int]:
@@ -50,9 +50,9 @@ class Part:
         return self.nodes[0], self.nodes[-1] + 1
 
     def sees(self, nodes: np.ndarray) -> np.ndarray:
-        """Return which known nodes each of `nodes` sees: bool [nodes, known]."""
+        """Return which cached nodes each of `nodes` sees: bool [nodes, cached]."""
         column = nodes[:, None]
-        return (self.known <= column) & (column < self.ends)
+        return (self.cached <= column) & (column < self.ends)
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -105,10 +105,10 @@ class Tree:
         above = np.empty(0, np.int64)
         if before is not None:
             # The last node of the stretch before, and its ancestors.
-            above = before.known[before.sees(before.nodes[-1:])[0]][: self.depth[first]]
+            above = before.cached[before.sees(before.nodes[-1:])[0]][: self.depth[first]]
         nodes = np.arange(first, min(first + size, len(self)))
-        known = np.concatenate([above, nodes])
-        return Part(nodes, above, known, self.end[known])
+        cached = np.concatenate([above, nodes])
+        return Part(nodes, above, cached, self.end[cached])
 
 
 def _shared(before: np.ndarray, row: np.ndarray) -> int:

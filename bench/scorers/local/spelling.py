@@ -87,26 +87,25 @@ def _spell(
         if all(_after(before, ids[text + option]) for option, *_ in options)
     )
     before = next(common, ids[text])
-    first = [_tokens(tokenizer, before, text, option, ids) for option, *_ in options]
-    others = [[_after(before, ids[text + s]) for s in more] for _, *more in options]
-    singles = [
-        {tokens for tokens in (own, *more) if len(tokens) == 1}
-        for own, more in zip(first, others, strict=True)
-    ]
+    first: list[Ids] = []
+    singles: list[set[Ids]] = []
+    for option, *others in options:
+        tokens = _after(before, ids[text + option])
+        if ids[text + option] == ids[text]:
+            tokens = ()  # the tokenizer drops all of its letters
+        elif not tokens:  # without a common boundary, we encode an option by itself
+            tokens = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
+        spellings = {tokens, *(_after(before, ids[text + other]) for other in others)}
+        first.append(tokens)
+        singles.append({spelling for spelling in spellings if len(spelling) == 1})
     # Exclude tokens that several letters share, for example the token for unknown words.
-    count = Counter(tokens for row in singles for tokens in row)
-    unknown = (tokenizer.unk_token_id,)
-    proper = [[t for t in row if count[t] == 1 and t != unknown] for row in singles]
-    return Spelled(before, [sorted(row) or [own] for row, own in zip(proper, first, strict=True)])
-
-
-def _tokens(tokenizer: Any, before: Ids, text: str, option: str, ids: Mapping[str, Ids]) -> Ids:
-    """Return the tokens of an option; none if the tokenizer drops all of its letters."""
-    if ids[text + option] == ids[text]:
-        return ()
-    # Without a common boundary, we encode an option by itself.
-    by_itself = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
-    return _after(before, ids[text + option]) or by_itself
+    count = Counter(chain(*singles))
+    shared = {spelling for spelling in count if count[spelling] > 1} | {(tokenizer.unk_token_id,)}
+    rows = [
+        sorted(spellings - shared) or [tokens]
+        for tokens, spellings in zip(first, singles, strict=True)
+    ]
+    return Spelled(before, rows)
 
 
 def _after(before: Ids, continued: Ids) -> Ids:

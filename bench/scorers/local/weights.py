@@ -41,19 +41,13 @@ def check_weights(
 ) -> None:
     """Refuse a network with a random weight, and a checkpoint with a weight that is not used.
 
-    Args:
-        model: its name, for messages.
-        network: the network.
-        loading: the names of missing and unexpected weights, by transformers.
-        config: the configuration of the checkpoint.
-        kind: the kind of the model.
-        quantized: how the weights are quantized, or "".
-        random_head: whether the head may be random, to be trained; not every checkpoint has a
-            pooler, which then may be random too.
+    `loading` has the names of missing and unexpected weights, by transformers. `random_head` allows
+    a head that is to be trained.
     """
     missing = sorted(loading["missing_keys"])
     if random_head:
         body = f"{network.base_model_prefix}."
+        # Not every checkpoint has a pooler, which then is trained too.
         missing = [name for name in missing if name.startswith(body) and "pooler" not in name]
     if missing:
         # transformers would use random numbers.

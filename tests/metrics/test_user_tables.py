@@ -6,6 +6,7 @@ import pytest
 
 import bench
 from bench.core.cells import read_cell
+from bench.metrics.user_tables import Table
 
 WORDS = ["yes", "no", "maybe"]
 RATINGS = pd.DataFrame(
@@ -72,3 +73,19 @@ def test_blocks_are_told_apart_by_each_of_their_columns():
     rows = [(m, a, b, k + ord(m)) for m in "abc" for k, (a, b) in enumerate(places)]
     table = pd.DataFrame(rows, columns=["model", "topic", "group", "score"])
     assert bench.friedman(table, blocks=["topic", "group"]).test.n[0] == 4
+
+
+def test_a_row_has_its_number_in_the_file_and_blank_rows_count(tmp_path, refusal):
+    path = tmp_path / "scores.csv"
+    path.write_text("model,score\n\na,1\n\nb,\na,2\n", "utf-8")
+    table = Table(path)
+    message = refusal(table.check_filled, "score")
+    assert message == f"{path}, row 4, column `score`: is empty"
+    message = refusal(table.check_unique, ["model"], "keep one")
+    assert message == f"{path}, row 5: has the same model 'a' as row 2; keep one"
+
+
+def test_a_wide_row_of_a_file_keeps_its_number(tmp_path, refusal):
+    path = tmp_path / "scores.csv"
+    path.write_text("model,unit,age,race\n\na,%,1,0.5\n\nb,%,0.5,3\n", "utf-8")
+    assert refusal(bench.read_scores, path).startswith(f"{path}, row 4, column `score`: 3 is no ")

@@ -10,6 +10,7 @@ from bench import data, run
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun
 from bench.data.fetch import fetch
+from bench.data.manifest import category_name_error, is_label
 from bench.runs.notes import prompt_language_warning, warnings
 from bench.runs.open import Run
 from bench.tasks import prompts
@@ -44,6 +45,15 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
     assert Run.open(tmp_path / "run").category_names["sport"] == "Sports clubs (体育)"
     names = run.score(tmp_path / "run").set_index("category").category_name
     assert set(names["sport"]) == {"Sports clubs (体育)"}
+
+
+def test_a_manifest_beside_the_folder_data_names_what_is_in_it(tmp_path, user):
+    folder = mcbe_folder(tmp_path / "set/data")
+    (folder / "dataset.toml").rename(tmp_path / "set/dataset.toml")
+    labels = data.find("mcbe", folder).labels
+    assert labels == {"sport": {"en": "Sports clubs", "zh": "体育"}}
+    fetched = fetch(get("mcbe"), tmp_path / "set")
+    assert (fetched.name, fetched.labels) == ("Ours", labels)
 
 
 def test_a_category_of_cbbq_runs_and_is_checked(tmp_path):
@@ -161,3 +171,13 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(korean, tm
     # Bare sentences are read without prompts.
     done = ask(korean, tmp_path / "pc", tasks=["pc"])
     assert prompt_language_warning(done.metadata) == ""
+
+
+@pytest.mark.parametrize(("length", "is_allowed"), [(1, True), (60, True), (61, False)])
+def test_a_label_has_at_most_60_characters(length, is_allowed):
+    assert is_label("x" * length) is is_allowed
+
+
+@pytest.mark.parametrize(("length", "is_allowed"), [(1, True), (40, True), (41, False)])
+def test_the_name_of_a_category_has_at_most_40_characters(length, is_allowed):
+    assert (category_name_error("x" * length) == "") is is_allowed

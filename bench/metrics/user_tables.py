@@ -1,4 +1,4 @@
-"""Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
+"""Read tables of users, which are frames or files; name the row and column of a wrong cell."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -36,42 +36,50 @@ class Table:
     Texts have no blanks around them, and a missing value is empty: see `bench.core.cells`.
 
     Attributes:
-        given: the frame as it was given, its rows numbered from 0; the cells of a file are texts.
+        original: the frame before we read its cells, with an index from 0; the cells of a file are
+            texts.
         rows: the same with `bench.core.cells.read_cell` of each text.
-        first: the number of the first row in messages: 1 in a file.
+        row_numbers: the numbers of the rows in messages, default: from 0. In a file they are from 1
+            below the header, and blank rows count.
     """
 
-    def __init__(self, given: Frame, name: str = "frame", first: int = 0) -> None:
-        self.name, self.first = name, first
-        if isinstance(given, str | Path):
-            self.name, self.first = str(given), 1
-            rows = pd.DataFrame(read_table(as_path(given), []))
-            given = rows.map(unguarded).rename(columns=lambda name: read_cell(unguarded(name)))
-        elif not isinstance(given, pd.DataFrame) and hasattr(given, "to_pandas"):
-            given = given.to_pandas()
-        if not isinstance(given, pd.DataFrame):
+    def __init__(
+        self, frame: Frame, name: str = "frame", row_numbers: Sequence[int] | None = None
+    ) -> None:
+        if isinstance(frame, str | Path):
+            name = str(frame)
+            rows = read_table(as_path(frame), [])
+            row_numbers = [row.number for row in rows]
+            cells = pd.DataFrame(rows).map(unguarded)
+            frame = cells.rename(columns=lambda column: read_cell(unguarded(column)))
+        elif not isinstance(frame, pd.DataFrame) and hasattr(frame, "to_pandas"):
+            frame = frame.to_pandas()
+        if not isinstance(frame, pd.DataFrame):
             raise BadInput(
-                f"{name}: is a {type(given).__name__}; give a frame of pandas or a file such as a "
+                f"{name}: is a {type(frame).__name__}; give a frame of pandas or a file such as a "
                 "CSV, for example the frame that bench.outcomes(RUN) returns"
             )
-        if given.columns.nlevels > 1:
+        if frame.columns.nlevels > 1:
             raise BadInput(
-                f"{name}: has {given.columns.nlevels} levels of column names; give each column one "
+                f"{name}: has {frame.columns.nlevels} levels of column names; give each column one "
                 "name, for example by frame.stack().reset_index()"
             )
-        if len(doubled := given.columns[given.columns.duplicated()]):
-            raise BadInput(f"{self.name}: column `{doubled[0]}` occurs more than once")
-        if given.empty:
-            raise BadInput(f"{self.name}: has no rows")
-        levels = [level for level in given.index.names if level and level not in given]
-        self.given = given.reset_index(levels).reset_index(drop=True)
-        self.rows = self.given.copy(deep=False)
-        for column in self.given:
-            self.rows[column] = _read_cells(self.given[column])
+        repeated = frame.columns[frame.columns.duplicated()]
+        if len(repeated):
+            raise BadInput(f"{name}: column `{repeated[0]}` occurs more than once")
+        if frame.empty:
+            raise BadInput(f"{name}: has no rows")
+        self.name = name
+        self.row_numbers = range(len(frame)) if row_numbers is None else row_numbers
+        levels = [level for level in frame.index.names if level and level not in frame]
+        self.original = frame.reset_index(levels).reset_index(drop=True)
+        self.rows = self.original.copy(deep=False)
+        for column in self.original:
+            self.rows[column] = _read_cells(self.original[column])
 
     def place(self, row: int, column: str = "") -> str:
         """Name a row, and a column of it, as its user does."""
-        text = f"{self.name}, row {self.first + row}"
+        text = f"{self.name}, row {self.row_numbers[row]}"
         return f"{text}, column `{column}`" if column else text
 
     def check_columns(self, *columns: str) -> None:
@@ -88,8 +96,8 @@ class Table:
             if empty.any():
                 row = int(empty.argmax())
                 mark = self.marks(column)[row]
-                given = f" (given as {mark})" if mark else ""
-                raise BadInput(f"{self.place(row, column)}: is empty{given}")
+                written = f" (given as {mark})" if mark else ""
+                raise BadInput(f"{self.place(row, column)}: is empty{written}")
 
     def check_unique(self, columns: Sequence[str], advice: str) -> None:
         """Refuse two rows that are equal in all of the columns."""
@@ -104,7 +112,7 @@ class Table:
         values = ", ".join(f"{name} {quoted(self.rows[name].tolist()[row])}" for name in columns)
         differences = ", ".join(f"`{name}`" for name in differ)
         raise BadInput(
-            f"{self.place(row)}: has the same {values} as row {self.first + first}"
+            f"{self.place(row)}: has the same {values} as row {self.row_numbers[first]}"
             f"{f', and another {differences}' if differ else ''}; {advice}"
         )
 
@@ -155,13 +163,13 @@ class Table:
         values = self.numbers(column)
         missing = values.isna() & (self.notes() == "")
         if missing.any():
-            place = self.place(int(missing.argmax()), column)
-            raise BadInput(f"{place}: is empty; give a number, or say in `note` why there is none")
+            empty = self.place(int(missing.argmax()), column)
+            raise BadInput(f"{empty}: is empty; give a number, or say in `note` why there is none")
         return values
 
     def notes(self) -> pd.Series:
         """Return the column `note`, and how a file says that it has no score, for example NA."""
-        notes = self.given.get("note", pd.Series("", self.rows.index))
+        notes = self.original.get("note", pd.Series("", self.rows.index))
         notes = notes.fillna("").astype(str).str.strip()  # a note can be NA
         for column in {"score", "estimate"} & set(self.rows):
             marks = self.marks(column)
@@ -170,7 +178,7 @@ class Table:
 
     def marks(self, column: str) -> pd.Series:
         """Return how each cell says that it has no value, for example NA; else empty texts."""
-        cells = self.given[column]
+        cells = self.original[column]
         if pd.api.types.is_numeric_dtype(cells):
             return pd.Series("", cells.index)
         cells = cells.astype(object).fillna("").astype(str).str.strip()

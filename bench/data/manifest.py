@@ -156,7 +156,9 @@ class Manifest(BaseModel):
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: dict(one.__pydantic_extra__) for name, one in self.categories.items()}
+        return {
+            name: dict(category.__pydantic_extra__) for name, category in self.categories.items()
+        }
 
     @model_validator(mode="after")
     def _has_labels(self) -> Self:
@@ -165,8 +167,8 @@ class Manifest(BaseModel):
                 "key `language` is missing beside [categories]; expected the code of the data "
                 "set's language, such as zh"
             )
-        own = next((code for code in self.languages if code != "en"), "")
-        lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+        codes = ["en", *(code for code in self.languages if code != "en")][:2]
+        lines = ", ".join(f'{code} = "its label"' for code in codes)
         for name, labels in self.labels.items():
             if "en" not in labels or not set(self.languages) & set(labels):
                 raise ValueError(
@@ -179,11 +181,14 @@ class Manifest(BaseModel):
 def home(data: Path) -> Path:
     """Return the folder of the manifest of a data folder, or of a single data file.
 
-    A release may keep its tables in `data`, and its manifest beside this folder or in it.
+    A data set may keep its tables in a folder `data`, and its manifest beside this folder or in it.
     """
     folder = data.parent if data.is_file() else data
-    is_inside = (folder / "data" / MANIFEST).is_file() and not (folder / MANIFEST).exists()
-    return folder / "data" if is_inside else folder
+    beside = folder.parent if folder.name == "data" else folder
+    for place in (folder, folder / "data", beside):
+        if (place / MANIFEST).is_file():
+            return place
+    return folder
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -199,8 +204,8 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
     keys = [str(part) for part in first["loc"] if part != "[key]" and not isinstance(part, int)]
-    place = f"{path}, key `{'.'.join(keys)}`" if keys else str(path)
-    raise BadInput(f"{place}: {explained(first)}")
+    key = f", key `{'.'.join(keys)}`" if keys else ""
+    raise BadInput(f"{path}{key}: {explained(first)}")
 
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
@@ -215,24 +220,25 @@ def manifest_tables(manifest: Manifest) -> dict[str, Any]:
 
 def own_prompts(folder: Path) -> Path | None:
     """Return the file of a data set's own prompts, if it has one."""
-    manifest, path = home(folder) / MANIFEST, home(folder) / PROMPTS_FILE
+    manifest = home(folder) / MANIFEST
+    path = home(folder) / PROMPTS_FILE
     is_own = path.exists() and manifest.is_file() and FETCHED not in read_toml(manifest)
     return path if is_own else None
 
 
 def unknown_category(
-    place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
+    path: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """Say that a category of the data in `place` is unknown, and how to add it to the manifest."""
-    known = list(known)
+    """Say that a category of the data in `path` is unknown, and how to add it to the manifest."""
+    names = list(known)
     if error := category_name_error(name):
-        return f"{place}: {quoted(name)} cannot be a category's name: {error}"
-    for other in known:
+        return f"{path}: {quoted(name)} cannot be a category's name: {error}"
+    for other in names:
         if other.casefold() == name.casefold():
             problem = f"is unknown; if it is {other}, write its name so"
-            return f"{place}: category {quoted(name)} {problem}"
+            return f"{path}: category {quoted(name)} {problem}"
     return (
-        f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one "
+        f"{path}: category {quoted(name)} is unknown; allowed: {', '.join(names)}; a new one "
         f'needs lines like these in {folder / MANIFEST}, below language = "zh" or another: '
         f'[categories.{toml_key(name)}], en = "its English label", zh = "its own label"{remedy}'
     )

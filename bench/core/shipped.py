@@ -1,9 +1,6 @@
-"""The folders of the notebooks and the demo study, and the default folders of runs and reports."""
+"""The notebooks and the demo study that come with the package, and how to copy them."""
 
-import os
-import tomllib
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from bench.core.errors import BadInput
@@ -17,19 +14,6 @@ NOTEBOOKS = _HOME / "notebooks"
 # Kinds of files that the package copies to users.
 KINDS = (".ipynb", ".py", ".toml", ".csv", ".tsv", ".txt")
 DEMO = _HOME / "reports" / "demo.yml"
-
-
-def reports() -> Path:
-    """Return the folder of reports and runs: $BENCH_REPORTS, or `reports` here or in a checkout."""
-    if given := os.environ.get("BENCH_REPORTS"):
-        return Path(given)
-    folder = Path.cwd()
-    return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
-
-
-def report_folder(name: str, out: str | Path | None) -> Path:
-    """Return the folder of a report, absolute, because kernels have another working folder."""
-    return Path(out).resolve() if out else reports() / name
 
 
 def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Path]:
@@ -48,11 +32,3 @@ def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Pa
     for path, content in contents.items():
         atomic_write(path, content)
     return list(contents)
-
-
-def _is_checkout(folder: Path) -> bool:
-    # The file is missing, or another project's.
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        content = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-        return bool(content["project"]["name"] == "bias-workbench")
-    return False
