@@ -69,13 +69,14 @@ def main():
 
 def requests(work, n):
     """Return `n` requests of a work: sentences, questions, ordered pairs of groups, or prompts."""
-    benchmark, task, request_type, _ = WORKS[work]
+    name, task, request_type, _ = WORKS[work]
+    benchmark = get(name)
     items = data.load(data.find(benchmark, "samples"))
     # lm-eval puts a special token first, so all do.
-    chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
+    chosen = settings(benchmark, {"bos": "forced"} if name == "mcbe" else {}, "robust")
     answer_mode = AnswerMode(request_type, "letters" if request_type == "choose" else "text")
-    every = get(benchmark).requests
-    return list(islice(every(items, prompts.load(get(benchmark)), task, answer_mode, chosen, 0), n))
+    every = benchmark.requests(items, prompts.load(benchmark), task, answer_mode, chosen, 0)
+    return list(islice(every, n))
 
 
 def timed(run, *given):
