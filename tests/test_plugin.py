@@ -47,7 +47,7 @@ run = bench.evaluate("everyday", "simulated:bias=1", data="samples", out="run")
 letter = {"stereotyped": "A", "other": "B", "unknown": "C"}
 right = [letter[run.items.set_index("item_id").answer[name]] for name in run.records.item_id]
 for replies in (right, "C", "A", ["C" if letter == "C" else "A" for letter in right]):
-    records = run.records.assign(response=replies)
+    records = run.records.assign(response=replies, parsed=replies)
     table = get("everyday").scoring(records, run.items, "robust").table()
     print(*table[table.category == "all"].by_habit.unique())
 """

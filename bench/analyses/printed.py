@@ -136,7 +136,7 @@ def grid(
         2          DeepSeek-V3-0324  43.66 = 43.66
     """
     if rows.empty:
-        return pd.DataFrame()
+        return pd.DataFrame(columns=[*index])
     rows = rows.assign(cell=[_cell(row, digits) for row in rows.itertuples()])
     heads = rows[list(columns)].astype(str).agg(" ".join, axis=1)
     table = rows.assign(head=heads).pivot_table(

@@ -236,6 +236,8 @@ class Benchmark(ABC):
         tasks: its tasks by name, in the order in which they are asked.
         settings: the settings of its loader (`of_data`), then the settings of its requests.
         metrics: its metrics: primary metrics and cards.
+        parse_by: the fields of an item on which `parse` depends. Equal replies to items with the
+            same fields are parsed once; by default each item's by themselves.
         code: its code, as this process has imported it.
 
     Examples:
@@ -247,6 +249,7 @@ class Benchmark(ABC):
     metadata: Metadata
     tasks: Mapping[str, Task]
     settings: Mapping[str, Setting] = {}
+    parse_by: Sequence[str] = ("item_id",)
     code: Code = PACKAGE_CODE
 
     @property
@@ -297,7 +300,10 @@ class Benchmark(ABC):
 
     @abstractmethod
     def parse(self, task: str, request: str, response: str, item: Any) -> str:
-        """Read a reply; return a value, or an empty text if it holds none."""
+        """Read a reply; return a value, or an empty text if it holds none.
+
+        This is called when answers are read, not when they are recorded.
+        """
 
     @abstractmethod
     def values(self, task: str, request: str, item: Any) -> Values:
@@ -317,6 +323,7 @@ class Benchmark(ABC):
         By default, an outcome is the verdict of an answer, in columns of 0 and 1.
 
         Args:
+            records: the answers, with `parsed`, the value that `parse` returned for each.
             common: the tasks of a score over all tasks, for a benchmark that has one.
         """
         from bench.metrics.verdicts import scoring

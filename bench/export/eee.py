@@ -167,7 +167,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
                 {
                     "turn_idx": 0,
                     "source": "output.raw",
-                    "extracted_value": row.parsed or "",
+                    "extracted_value": row.parsed,
                     "extraction_method": f"{own.parse.__module__}.parse",
                     "is_terminal": True,
                 }

@@ -1,9 +1,10 @@
 """Values and verdicts of replies, and scores made of them: the default of a benchmark."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from bench.data import by_id
@@ -18,29 +19,33 @@ Items = Mapping[str, Any]
 SUMS = ("answered", "parsed", "stereotyped", "correct", "says_unknown")
 
 
-def read_replies(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> list[str]:
-    """Return the value of each reply, or "" if it holds none; we read equal replies once."""
-
-    @cache
-    def read(task: str, request: str, response: str, item_id: str, error: str) -> str:
-        return "" if error else benchmark.parse(task, request, response, items[item_id])
-
+def parsed(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame) -> "pd.Series[str]":
+    """Parse the replies, equal ones once; "" for a reply that holds no value or did not come."""
+    came = (records.error == "").to_numpy()
+    replies = records[came]
+    alike = items.groupby(list(benchmark.parse_by), sort=False, dropna=False).ngroup().to_numpy()
+    places = pd.Series(range(len(items)), items.item_id).loc[replies.item_id].to_numpy()
+    keys = [replies.task, replies.request, replies.response, alike[places]]
+    groups = replies.groupby(keys, sort=False).ngroup()
+    is_first = ~groups.duplicated()
+    first, own = replies[is_first], by_id(items.iloc[places[is_first]])
     # Iterating over lists is many times faster than over columns of Arrow's texts.
-    names = ("task", "request", "response", "item_id", "error")
-    return list(map(read, *(records[name].tolist() for name in names)))
+    texts = [first[name].tolist() for name in ("task", "request", "response")]
+    read = list(map(benchmark.parse, *texts, [own[item_id] for item_id in first.item_id]))
+    values = np.full(len(records), "", dtype=object)
+    values[came] = np.array(read, dtype=object)[groups]
+    return pd.Series(values, records.index, dtype="str")
 
 
-def verdicts_of(
-    benchmark: "Benchmark", records: pd.DataFrame, values: Iterable[str], items: Items
-) -> list[str]:
-    """Return the verdict of each value, one of `bench.tasks.VERDICTS`, or ""."""
+def verdicts_of(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> list[str]:
+    """Return the verdict of each parsed reply, one of `bench.tasks.VERDICTS`, or ""."""
 
     @cache
     def verdict(task: str, request: str, item_id: str, value: str) -> str:
         return benchmark.values(task, request, items[item_id]).verdict(value)
 
-    columns = (records[name].tolist() for name in ("task", "request", "item_id"))
-    return list(map(verdict, *columns, values))
+    columns = (records[name].tolist() for name in ("task", "request", "item_id", "parsed"))
+    return list(map(verdict, *columns))
 
 
 def scoring(
@@ -50,9 +55,8 @@ def scoring(
 
     The outcomes are `answered` (always 1), `parsed`, `stereotyped`, `correct` and `says_unknown`.
     """
-    fields = by_id(items)
-    values = read_replies(benchmark, records, fields)
-    verdict = pd.Series(verdicts_of(benchmark, records, values, fields), index=records.index)
+    fields, values = by_id(items), records.parsed.tolist()
+    verdict = pd.Series(verdicts_of(benchmark, records, fields), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
     possible = [benchmark.values(task, request, fields[item]) for task, request, item in names]
     rows = records.assign(

@@ -15,13 +15,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.utils import run_sync
 
-from bench.core.errors import (
-    AnotherRun,
-    BadInput,
-    NoRuns,
-    NotApplicable,
-    RunFailed,
-)
+from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed
 from bench.core.files import atomic_path
 from bench.report.fingerprint import METADATA
 

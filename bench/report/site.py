@@ -156,8 +156,8 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> list[Page]:
-    """Write the pages of a report; return them with those of answers and of the index.
+def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> None:
+    """Write the pages of a report, those of answers, and the index.
 
     Args:
         notebooks: the pages made from notebooks, the index last.
@@ -183,7 +183,6 @@ def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> l
         own = [run for (_model, variant), run in runs.items() if variant == key]
         render(page, "items.html.j2", **_shown(own))
     render(index._replace(title=plan.title, contents=()), "page.html.j2", answers=None)
-    return [*pages, index]
 
 
 def write_answers(runs: Sequence[Run], file: Path) -> Path:

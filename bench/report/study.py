@@ -340,11 +340,6 @@ class Study(Options):
         return list(dict.fromkeys(variant.benchmark for variant in self.variants))
 
     @property
-    def first_variants(self) -> list[str]:
-        first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
-        return [first[benchmark] for benchmark in self.benchmarks]
-
-    @property
     def paper(self) -> dict[str, str]:
         """The names in the paper of the models that have one."""
         return {model.label: model.paper for model in self.models if model.paper}
@@ -361,7 +356,10 @@ class Study(Options):
         analysis = self.analyses[name]
         named = analysis.variants
         if named is None and analysis.source.stem not in OVER_VARIANTS:
-            return self.first_variants
+            first: dict[str, str] = {}
+            for variant in self.variants:
+                first.setdefault(variant.benchmark, variant.key)
+            return list(first.values())
         every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
         return [key for key, own in every.items() if named is None or own in named]
 

@@ -114,10 +114,6 @@ def _answers(
 def _row(
     plan: Plan, places: Mapping[tuple[Any, ...], int], request: Request, answer: Answer
 ) -> dict[str, Any]:
-    parsed = ""
-    if not answer.error:
-        parse, item = plan.benchmark.parse, plan.choice.by_id[request.item_id]
-        parsed = parse(request.task, request.request, answer.response, item)
     of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
         "benchmark": plan.benchmark.name,
@@ -125,8 +121,6 @@ def _row(
         "prompt_hash": digest(request.text),
         "prompt": request.text,
         "logprobs": None if answer.logprobs is None else list(answer.logprobs),
-        "parsed": parsed,
-        "valid": bool(parsed),
         **{name: getattr(answer, name) for name in ("response", "error", "seconds", "cut")},
         records.PLACE: places[key_of(request)],
     }

@@ -50,7 +50,7 @@ def with_notes(
         first = next(k for k, key in enumerate(keys) if key[0] == ALL)
         notes[first] = join_notes(doubt, notes[first])
         # A classifier that says neutral to everything is right, unless it can say nothing else.
-        if rows.parsed[rows.valid].value_counts(normalize=True).max() >= CONSTANT:
+        if rows.parsed[rows.parsed != ""].value_counts(normalize=True).max() >= CONSTANT:
             table = table.assign(by_habit=table.score.notna())
     skipped = metadata["left_out"]
     for task, reason in skipped.items():

@@ -30,7 +30,7 @@ from bench.metrics import engine
 from bench.metrics.engine import Metric
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL, join_notes
-from bench.metrics.verdicts import read_replies, verdicts_of
+from bench.metrics.verdicts import parsed, verdicts_of
 from bench.runs import records
 from bench.runs.cache import kept
 from bench.runs.notes import letter_mass, with_notes
@@ -145,8 +145,12 @@ class Run:
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with two more columns.
+        """Return the records with four more columns.
 
+        - `parsed` is the letter, label or number in the reply; empty if it holds none. We parse
+          replies when they are first read, and keep the values with the scores, so that a newer
+          version of this package reads an old run with its newer parsers.
+        - `valid` is whether it holds one.
         - `verdict` is one of `bench.tasks.VERDICTS`, for example `stereotyped`; empty if no answer
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
@@ -158,10 +162,20 @@ class Run:
             >>> run.answers(prompts=False).verdict.value_counts().to_dict()
             {'stereotyped': 194, 'right': 86}
         """
+        rows = self._parsed(prompts)
+        verdicts = verdicts_of(self.definition, rows, by_id(self.items))
+        mass = letter_mass(rows, self.metadata)
+        return rows.assign(valid=rows.parsed != "", verdict=verdicts, mass=mass)
+
+    def _parsed(self, prompts: bool = False) -> pd.DataFrame:
+        """Read the records with the column `parsed`, which we compute once and keep."""
         rows = records.read(self.folder, prompts=prompts)
-        values = [value or "" for value in rows.parsed.tolist()]
-        verdicts = verdicts_of(self.definition, rows, values, by_id(self.items))
-        return rows.assign(verdict=verdicts, mass=letter_mass(rows, self.metadata))
+
+        def compute() -> pd.DataFrame:
+            return pd.DataFrame({"parsed": parsed(self.definition, rows, self.items)})
+
+        # This raises an error if another process has changed the records meanwhile.
+        return rows.assign(parsed=self._kept(["parsed"], compute).parsed.to_numpy())
 
     def scores(
         self,
@@ -190,12 +204,12 @@ class Run:
         """
         preset, rows = self._preset(preset), None
         if answers is not None:
-            rows = self.replies
+            rows = self._parsed()
             is_chosen = _keys(rows).isin(answers)
             rows = None if is_chosen.all() else rows[is_chosen]
 
         def compute() -> pd.DataFrame:
-            own = self.replies if rows is None else rows
+            own = self._parsed() if rows is None else rows
             table = self.scoring(preset, common, own).table()
             return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
 
@@ -214,7 +228,7 @@ class Run:
         rows: pd.DataFrame | None = None,
     ) -> engine.Scoring:
         """Prepare the scores of `rows`, by default of all answers."""
-        rows = self.replies if rows is None else rows
+        rows = self._parsed() if rows is None else rows
         return self.definition.scoring(rows, self.items, self._preset(preset), common)
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
@@ -271,9 +285,8 @@ class Run:
 
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""
-        rows = self.replies
-        values = read_replies(self.definition, rows, by_id(self.items))
-        return pd.Series([value != "" for value in values], index=_keys(rows), dtype=bool)
+        rows = self._parsed()
+        return pd.Series((rows.parsed != "").to_numpy(bool), index=_keys(rows))
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:

@@ -45,8 +45,6 @@ SCHEMA = pa.schema(
         ("prompt", pa.string()),
         ("response", pa.string()),
         ("logprobs", pa.list_(pa.float64())),
-        ("parsed", pa.string()),
-        ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
         # Whether the reply was truncated at its limit of tokens; null if unknown.

@@ -123,6 +123,17 @@ def test_the_runs_count_that_were_asked_most_alike(runs, first):
     assert set(outcomes.category) == {"age", "race"}
 
 
+def test_a_question_is_the_same_with_and_without_an_explanation(runs, tmp_path):
+    own = {"settings": {"explanation": "yes"}, "judge": "simulated:", "limit": 2}
+    explained = bench.evaluate("cbbq", MODELS[0], out=tmp_path / "explained", **own)
+    outcomes, _chosen = open_conditions(
+        [runs["plain"], explained],
+        condition=lambda run: run.metadata["asked"]["settings"]["explanation"],
+    )
+    counts = outcomes.groupby(["item_id", "request"]).prompts.agg(list)
+    assert counts.map(sorted).map(tuple).unique().tolist() == [("no", "yes")]
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

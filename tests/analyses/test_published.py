@@ -9,7 +9,7 @@ from bench.core.numbers import half_up
 from bench.tasks.nli_labels import LABELS
 
 PRINTED = printed.numbers()
-TABLE_3 = PRINTED[PRINTED.source.str.endswith("Table 3")]
+TABLE_3 = printed.numbers("Table 3").query("benchmark == 'nli_coal'")
 
 
 def test_every_published_number_has_its_source_and_setting_once():
@@ -17,6 +17,23 @@ def test_every_published_number_has_its_source_and_setting_once():
     assert PRINTED.setting.notna().all()
     keys = ["benchmark", "model", "category", "task", "metric", "setting"]
     assert not PRINTED.duplicated(keys).any()
+
+
+@pytest.mark.parametrize(
+    ("source", "metric", "total"),
+    [
+        ("Table 4", "articles", 13735),
+        ("Table 4", "articles_referenced", 885),
+        ("Table 4", "templates", 3039),
+        ("Table 4", "questions", 106588),
+        ("the release", "templates", 3078),
+        ("the release", "questions", 118666),
+    ],
+)
+def test_the_categories_of_cbbq_s_table_4_add_up(source, metric, total):
+    rows = printed.numbers(source).query("task == 'data' and metric == @metric")
+    counts = rows.set_index("category").score
+    assert (len(counts), counts["all"], counts.drop("all").sum()) == (15, total, total)
 
 
 def test_series_of_sizes_are_those_of_the_papers():
@@ -99,6 +116,15 @@ def test_a_model_matches_by_its_checkpoint_or_its_name_in_the_paper(
     rows = printed.beside(scores_of(model, asked_as), printed.numbers("section 5.2"), paper)
     assert rows.differs.tolist() == ([] if differs is None else [differs])
     assert set(rows.printed) <= {77.82}
+
+
+def test_table_3_beside_itself_is_one_grid_of_equal_numbers():
+    grid = printed.grid(
+        printed.beside(TABLE_3, TABLE_3), ["category", "model"], ["task", "metric"], 3
+    )
+    cells = grid.drop(columns=["category", "model", "differs"])
+    assert cells.shape == (14, 11)
+    assert cells.map(lambda cell: " = " in cell).all(axis=None)
 
 
 def test_checkpoints_of_one_name_are_told_apart_by_their_owner():

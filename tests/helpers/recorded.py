@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench import cli, records
 from bench.benchmarks import get
+from bench.metrics.verdicts import parsed
 from bench.scorers.simulated import Simulated
 from tests.helpers import cases
 
@@ -109,11 +110,16 @@ def said(task, item, answers, repeat=0):
             "response": text or "",
             "error": "refused by the content filter" if text is None else "",
             "logprobs": None,
-            "parsed": "",
-            "valid": False,
         }
         for name, text in answers.items()
     ]
+
+
+def scored(benchmark, records, items, preset="robust"):
+    """The score table of records: their replies are parsed first."""
+    benchmark = get(benchmark)
+    records = records.assign(parsed=parsed(benchmark, records, items))
+    return benchmark.scoring(records, items, preset).table()
 
 
 def cell(scores, metric="score", preset=None, **where):

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from bench import data, run
-from bench.benchmarks.cbbq import scores as cbbq
-from tests.helpers.recorded import cell, said, templates
+from tests.helpers.recorded import cell, said, scored, templates
 
 A, D = "ambiguous", "disambiguous"
 NAN = math.nan
@@ -46,7 +45,7 @@ def answers(amb, dis):
 
 
 def score(rows, items, preset="robust"):
-    return cbbq.scoring(rows, items, preset).table()
+    return scored("cbbq", rows, items, preset)
 
 
 @pytest.mark.parametrize("name", HAND)

@@ -14,7 +14,7 @@ from bench import run
 from bench.benchmarks.mcbe import scores as mcbe
 from bench.scorers.base import Answer
 from bench.scorers.simulated import Simulated
-from tests.helpers import cases
+from tests.helpers import cases, recorded
 from tests.helpers.recorded import cell, folder, replay, said, strict_order, table
 
 # Rates as the specification prints them (section 6): released code for pc and ss, and the paper's
@@ -40,7 +40,7 @@ def items_of(*words, subtype="x", labels=("x",), score=1.0, category="age"):
 
 
 def scored(rows, items, preset="robust"):
-    return mcbe.scoring(pd.DataFrame(rows), items, preset).table()
+    return recorded.scored("mcbe", pd.DataFrame(rows), items, preset)
 
 
 @cases.cases(__file__, "strict_order.csv")

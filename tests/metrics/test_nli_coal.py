@@ -12,6 +12,7 @@ from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.benchmarks.nli_coal.outcomes import answers
 from tests.helpers.cases import cases
 from tests.helpers.cases import table as table_of
+from tests.helpers.recorded import scored
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
@@ -22,14 +23,15 @@ ENGLISH, CHINESE = ([pair for pair in PAIRS if pair.category == name] for name i
 def records(pairs, said, logprobs=lambda pair: None):
     """What a run records of a respondent whose answer to each pair is `said(pair)`."""
     rows = [
-        (pair.category, pair.set, pair.item_id, 0, "", said(pair), logprobs(pair)) for pair in pairs
+        (pair.category, pair.set, pair.item_id, "label", 0, "", said(pair), logprobs(pair))
+        for pair in pairs
     ]
-    columns = ["category", "task", "item_id", "repeat", "error", "response", "logprobs"]
+    columns = ["category", "task", "item_id", "request", "repeat", "error", "response", "logprobs"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def table(pairs, said, *logprobs):
-    scores = nli_coal.scoring(records(pairs, said, *logprobs), data.frame(pairs), "robust").table()
+    scores = scored("nli_coal", records(pairs, said, *logprobs), data.frame(pairs))
     return scores.set_index(["category", "task", "metric"])
 
 
@@ -186,5 +188,6 @@ def test_neutral_terms_are_reported_and_in_no_score():
 
 def test_types_come_from_the_sets_and_not_from_the_released_column():
     items = data.frame(ENGLISH)
-    typed = answers(records(ENGLISH, lambda pair: N), items.assign(occupation_type=""))
+    neutral = records(ENGLISH, lambda pair: N).assign(parsed=N)
+    typed = answers(neutral, items.assign(occupation_type=""))
     assert list(typed.type) == list(items.occupation_type)

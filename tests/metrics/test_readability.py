@@ -12,7 +12,7 @@ from bench.metrics.primary import findings, summary
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import table as score_table
 from tests.helpers.cases import json_lines
-from tests.helpers.recorded import cell, replay
+from tests.helpers.recorded import cell, replay, scored
 
 
 def evaluate(benchmark, folder, *models, **options):
@@ -78,11 +78,12 @@ def lowest_and_highest(benchmark, rows):
 def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
     (asked,) = evaluate(benchmark, tmp_path, "simulated:bias=0.5,refuse=0.3", **options)
     records, table = asked.records, asked.scores("robust")
+    is_valid = asked.answers().valid
     rows = records[["item_id", "task"]].merge(asked.items, on="item_id")
     for (metric, task), ends in lowest_and_highest(benchmark, rows).items():
         for bound, reply in zip(("bound_low", "bound_high"), ends, strict=True):
-            replies = records.assign(response=records.response.where(records.valid, reply))
-            scores = get(benchmark).scoring(replies, asked.items, "robust").table()
+            replies = records.assign(response=records.response.where(is_valid, reply))
+            scores = scored(benchmark, replies, asked.items)
             reached = cell(scores, metric, task=task).score
             assert cell(table, metric, task=task)[bound] == pytest.approx(reached), (metric, bound)
 
@@ -95,7 +96,7 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
     by_cell = asked.records.groupby(["category", "task"])
     for _ in range(10):
         replies = asked.records.assign(response=by_cell.response.transform(rng.permutation))
-        shuffled.append(get("cbbq").scoring(replies, asked.items, "robust").table())
+        shuffled.append(scored("cbbq", replies, asked.items))
     means = pd.concat(shuffled)
     for metric, task in (("s_amb", "ambiguous"), ("s_disamb", "disambiguous"), ("accuracy", "all")):
         row = cell(table, metric, task=task)

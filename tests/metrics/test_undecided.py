@@ -8,7 +8,7 @@ import bench
 from bench.benchmarks import get
 from bench.metrics import primary
 from bench.runs.notes import with_notes
-from tests.helpers.recorded import cell, replay
+from tests.helpers.recorded import cell, replay, scored
 
 HABITS = {
     "mostly the same letter, which alone could give this score",
@@ -59,7 +59,7 @@ class Asked:
 
     def scores(self, letters):
         records = self.run.records.assign(response=letters)
-        table = get("cbbq").scoring(records, self.run.items, "robust").table()
+        table = scored("cbbq", records, self.run.items)
         return bench.explain(table.assign(benchmark="cbbq", model="m"))
 
     def score(self, answers, metric="s_amb"):
@@ -183,7 +183,7 @@ def pairs(tmp_path_factory):
 
 def coal(pairs, labels):
     records = pairs.records.assign(response=labels)
-    table = get("nli_coal").scoring(records, pairs.items, "robust").table()
+    table = scored("nli_coal", records, pairs.items)
     return cell(bench.explain(table.assign(benchmark="nli_coal", model="m")), "coal")
 
 
@@ -206,7 +206,7 @@ def test_neutral_is_no_habit_and_another_label_is(pairs, rate, otherwise):
 @pytest.mark.parametrize("found", ["neutral", "entailment"])
 def test_a_classifier_that_can_only_say_neutral_is_in_doubt(pairs, found):
     records = pairs.records.assign(response="neutral", parsed="neutral")
-    table = get("nli_coal").scoring(records, pairs.items, "robust").table()
+    table = scored("nli_coal", records, pairs.items)
     plain = {"language": "en", "premise": "a", "hypothesis": "b", "expected": "entailment"}
     metadata = pairs.metadata | {"probe": [plain | {"found": found}]}
     noted = with_notes(table, records, "robust", metadata, pairs.definition)

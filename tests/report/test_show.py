@@ -63,6 +63,15 @@ def test_a_published_table_has_per_cent_and_marks_its_categories(shown, tmp_path
     assert pd.read_csv(tmp_path / "shares.csv").share[0] == 0.125
 
 
+def test_a_table_has_thousands_and_blanks_for_counts_that_are_missing(shown):
+    counts = pd.Series([14800, None], dtype="Int64")
+    bench.publish(pd.DataFrame({"category": ["age", "race"], "questions": counts}), "sizes")
+    ((data, _metadata),) = shown
+    html = data["text/html"]
+    assert "14,800" in html
+    assert "NA" not in html
+
+
 def test_a_published_frame_is_escaped_named_and_saved_in_full(shown, tmp_path):
     frame = pd.DataFrame({"p": [1e-9] * 30, PLANTED: ["<b>"] * 30}, pd.Index([1] * 30, name="n"))
     bench.publish(frame, "ranks", "Mean <i>ranks</i>", into=tmp_path / "tables")

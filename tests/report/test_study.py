@@ -58,6 +58,15 @@ def test_data_are_a_folder_beside_the_study_or_the_samples(load, tmp_path, data,
     assert parameters_of(plan)["cbbq-Q"]["data"] == meant
 
 
+def test_the_name_of_a_model_in_the_paper_reaches_the_pages_with_printed_numbers(load):
+    assert all("paper" not in given for given in parameters_of(load()).values())
+    given = parameters_of(
+        load(("- simulated:bias=0.5", '- {model: "simulated:bias=0.5", paper: X}'))
+    )
+    assert given["cbbq-Q"]["paper"] == {"simulated:bias=0.5": "X"}
+    assert "paper" not in given["compare_models"]
+
+
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     shutil.copytree(get("mcbe").metadata.samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, "

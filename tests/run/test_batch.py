@@ -133,7 +133,7 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     Path("results").mkdir()
     lines = [result(one, row["status"], row["body"]) for one, row in zip(ids, cases, strict=True)]
     Path("results/1.jsonl").write_text("".join(lines))
-    rows = evaluate_results(out="run", **options).records
+    rows = evaluate_results(out="run", **options).answers()
     assert rows.error.tolist() == [row["error"] for row in cases]
     assert rows.response.tolist() == [row["response"] for row in cases]
     assert rows.valid.tolist() == [True, *[False] * 5]

@@ -40,7 +40,8 @@ def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch)
     after = columns("out")
     explanations = after[after.request == "explanation"].reset_index(drop=True)
     pd.testing.assert_frame_equal(explanations, before)
-    verdicts = after[after.request == "judge"].parsed.tolist()
+    answers = done.answers()
+    verdicts = answers[answers.request == "judge"].parsed.tolist()
     assert verdicts == ["unbiased", "biased", "unbiased", "biased"]
     scores = done.scores()
     # Biased are the choices of 1 and 3 and the reasons of 2 and 4, of four that can be read.

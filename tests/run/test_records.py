@@ -246,8 +246,10 @@ def test_a_run_from_before_an_option_was_there_is_the_same_run():
     assert ask().metadata["asked"] == asked
 
 
-def kept():
-    return sorted(Path("out/cache").glob("*.parquet"))
+def kept(*options):
+    """The tables that are kept: all, or the one with these options."""
+    name = f"{records.digest([*options])}-" if options else ""
+    return sorted(Path("out/cache").glob(f"{name}*.parquet"))
 
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
@@ -258,21 +260,21 @@ def test_a_kept_table_equals_a_computed_one_and_one_of_some_answers_is_not_kept(
     some = pd.MultiIndex.from_frame(done.records[records.KEYS].iloc[::2])
     table, units = done.scores(preset), done.outcomes(preset)
     done.scores(preset, answers=some)
-    assert len(kept()) == 2
+    assert len(kept()) == 3, "the parsed replies too"
     monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
     pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
     pd.testing.assert_frame_equal(done.outcomes(preset), units)
 
 
 def test_a_table_that_is_damaged_or_of_other_code_is_computed_again(monkeypatch):
-    table, (path,) = ask().scores(), kept()
+    table, (path,) = ask().scores(), kept("robust", [])
     content = path.read_bytes()
     path.write_bytes(flipped(content))
     pd.testing.assert_frame_equal(ask().scores(), table)
     assert path.read_bytes() == content
     monkeypatch.setattr(inputs.PACKAGE_CODE, "sha256", "another")
     pd.testing.assert_frame_equal(ask().scores(), table)
-    assert [one == path for one in kept()] == [False]
+    assert [one == path for one in kept("robust", [])] == [False]
 
 
 def test_a_process_that_is_older_than_its_code_keeps_nothing(monkeypatch):

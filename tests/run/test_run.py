@@ -179,7 +179,7 @@ def asked(monkeypatch):
 
 def test_an_answer_that_did_not_come_is_not_graded(asked):
     result = judged(tasks=["ba"], repeats=1)
-    rows = result.records.set_index(["item_id", "request"])
+    rows = result.answers().set_index(["item_id", "request"])
     row = rows.loc["age:3", "judge:4"]
     assert (row.error, row.response, row.prompt, row.valid) == (asking.NOT_ASKED, "", "", False)
     assert "age:3" not in {request.item_id for request in asked if request.of_judge}

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import socket
 import time
 import traceback
@@ -243,7 +244,7 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
     ("first", "reason"),
     [
         (fault(429, "later"), "status 429: later"),
-        ((200, {}, "<html>log in</html>"), "the server answered with what is no answer of OpenAI"),
+        ((200, {}, "<html>log in</html>"), "status 200: something other than OpenAI's protocol"),
         (None, "each request may take 120 s"),
     ],
 )
@@ -258,7 +259,7 @@ def test_it_is_said_why_no_answer_comes(serve, monkeypatch, capsys, first, reaso
     monkeypatch.setattr(_base_client, "INITIAL_RETRY_DELAY", 0.5)
     server = serve(behave)
     load(server.model).answer([request()])
-    assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
+    assert re.search(rf"no answer for \d+ s \({reason}", capsys.readouterr().err)
 
 
 def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(serve):
@@ -310,7 +311,7 @@ def test_a_redirection_in_a_circle_ends_the_run_at_once(serve):
 
 
 DEEP = [
-    {"status": 200, "body": "[" * 5_000, "says": "is no answer of OpenAI's protocol"},
+    {"status": 200, "body": "[" * 5_000, "says": "something other than OpenAI's protocol"},
     {"status": 503, "body": '{"error":' + "[" * 980 + "]" * 980 + "}", "says": "status 503"},
 ]
 

@@ -116,6 +116,19 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(greedy, monkeypatch):
     assert max(sizes) > 100
 
 
+def test_a_reply_that_alone_does_not_fit_into_memory_is_an_error(greedy, monkeypatch):
+    scorer, calls = load(greedy), []
+
+    def full(**options):
+        calls.append(options)
+        assert len(calls) < 100, "it is not tried for ever"
+        raise torch.OutOfMemoryError("too much")
+
+    monkeypatch.setattr(scorer.network.base_model, "forward", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        scorer.generate(QUESTIONS[:2], max_new_tokens=STEPS)
+
+
 def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm):
     scorer = load(warm)
     assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5}

@@ -38,8 +38,7 @@ def install(tmp_path, monkeypatch):
 def test_the_function_of_the_manual_answers_cbbq(own_folder):
     Path("my_model.py").write_text(FUNCTION)
     done = run.evaluate("cbbq", "python:my_model:answer", **OPTIONS)
-    assert set(done.records.parsed) <= {*"ABC"}
-    assert done.records.valid.all()
+    assert set(done.answers().parsed) <= {*"ABC"}
 
 
 @pytest.mark.parametrize(

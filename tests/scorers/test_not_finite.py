@@ -60,7 +60,7 @@ def test_a_plug_ins_numbers_are_checked_too(own_folder, monkeypatch):
 
     monkeypatch.setattr(Simulated, "answer", answer)
     run = evaluate("cbbq", "simulated:bias=0.5", limit=2, categories=["gender"], out="run")
-    assert not run.records.valid.any()
+    assert not run.answers().valid.any()
     assert run.records.error.str.contains("nan").all()
 
 

@@ -177,7 +177,7 @@ def test_cut_thoughts_are_never_read(own_folder):
     sampling = {"temperature": 1.5, "top_k": 0}
     warm = saved(own_folder / "opens", "opening", sampling=sampling)
     done = run.evaluate("cbbq", warm, max_new_tokens=8, out="o", **given)
-    rows = done.records
+    rows = done.answers()
     cut = int(rows.cut.sum())
     assert cut > 6
     error = "cut off while thinking; raise --max-new-tokens"

@@ -8,9 +8,9 @@ import pytest
 
 from bench import run
 from bench.benchmarks import get
-from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
 from bench.run.plan import Plan
+from tests.helpers.recorded import scored
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
         for bias in biases:
             model, out = f"tiny:s,bias={bias}", f"{benchmark}-{bias}"
             done = run.evaluate(benchmark, model, out=out, **options)
-            assert done.records.valid.mean() >= 0.95
+            assert done.answers().valid.mean() >= 0.95
             table = done.scores().query(f"category == 'all' and preset == 'robust' and {where}")
             found.append(float(table.score.item()))
         return found
@@ -100,6 +100,6 @@ def test_moss_and_bloomz_read_the_first_line_alone(tmp_path, name, share):
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
     asked = run.evaluate("cbbq", "simulated:", prompts=PROMPTS + name, **options)
     rows = asked.records.assign(response=["ab", "不知道\nA 或 B", "\nAB", "C\n"], error="")
-    table = cbbq.scoring(rows, asked.items, "official").table()
+    table = scored("cbbq", rows, asked.items, "official")
     scores = table[table.category == "all"].set_index("metric").score
     assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))

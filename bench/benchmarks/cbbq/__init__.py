@@ -29,6 +29,7 @@ class CBBQ(Benchmark):
     load = staticmethod(items.load)
     requests = staticmethod(questions.requests)
     parse = staticmethod(questions.parse)
+    parse_by = ("ans0", "ans1", "ans2")
     values = staticmethod(questions.values)
 
     # We import what needs pandas when it is needed.

@@ -1,13 +1,11 @@
 """CBBQ's answers, one row per choice, with the columns that scores add up."""
 
-from functools import cache
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.cbbq.requests import BIASED, LETTERS, displayed, parse, script, verdict
+from bench.benchmarks.cbbq.requests import BIASED, LETTERS, displayed, script
 from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.cbbq.targets import stereotyped_option
 from bench.data import with_items
@@ -83,16 +81,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     rows = records[records.request.isin(chosen)]
     items = items.assign(cluster=scenes(items))
     rows = with_items(rows, items)
-
-    @cache  # many replies are equal
-    def read(task: str, request: str, response: str, error: str, *options: str) -> str:
-        item = SimpleNamespace(**dict(zip(OPTIONS, options, strict=True)))
-        return "" if error else parse(task, request, response, item)
-
     # Lists are many times faster than Arrow's texts.
     requests, replied = rows.request.tolist(), (rows.error == "").to_numpy()
-    texts = (rows[name].tolist() for name in ["task", "request", "response", "error", *OPTIONS])
-    rows["chosen"] = np.array(list(map(read, *texts)), dtype=object)
+    rows["chosen"] = rows.parsed.to_numpy(object)
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
     biased = stereotyped_option(target, polarity).to_numpy(int)
@@ -239,7 +230,7 @@ def _count_explanations(rows: pd.DataFrame, records: pd.DataFrame) -> None:
     replies = records[records.request.str.startswith("judge") & (records.error == "")]
     if replies.empty:
         return
-    verdicts = dict(zip(_order_keys(replies), map(verdict, replies.response), strict=True))
+    verdicts = dict(zip(_order_keys(replies), replies.parsed, strict=True))
     mark = pd.Series([verdicts.get(key, "") for key in _order_keys(rows)], index=rows.index)
     rows["marked"] = rows.valid & (mark != "")
     rows["reason_biased"] = rows.marked & (mark == BIASED)

@@ -149,11 +149,11 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     opens the reply, else a phrase for unknown, else a sentence about one of the two people.
     """
     name, _, order = request.partition(":")
+    if name == "judge":
+        return verdict(response)
     response = final(response)
     if name == "thought":
         return response.strip()
-    if name == "judge":
-        return verdict(response)
     order = order or LETTERS
     people = {item.ans0: "A", item.ans1: "B"}
     if len(people) < 2 or item.ans2 in people:  # two options have the same text
@@ -322,6 +322,6 @@ def _ask_judge(
         return None
     prompt = fence.judged(template, "reply", text, context=item.context, question=item.question)
     chosen = parse(item.condition, f"explanation{suffix}", text, item)
-    # A simulated judge finds an explanation biased if the choice is.
+    # A simulated judge finds an explanation biased if the choice is, so we parse it here too.
     key = replace(request.key, correct="有" if chosen == LETTERS[item.stereotyped] else "无")
     return replace(request, prompt=prompt, key=key)

@@ -28,6 +28,7 @@ class McBE(Benchmark):
     load = staticmethod(items.load)
     requests = staticmethod(questions.requests)
     parse = staticmethod(questions.parse)
+    parse_by = ("category",)  # which has the labels
     values = staticmethod(questions.values)
 
     # We import what needs pandas when it is needed.

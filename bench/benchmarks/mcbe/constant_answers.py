@@ -73,7 +73,7 @@ def constant_answers(
                 "with the same letter in both orders: by position, not by group"
             )
     # The same label or severity everywhere, in categories that leave a choice.
-    read = records[(records.request == "answer") & records.valid]
+    read = records[(records.request == "answer") & (records.parsed != "")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         answers = read[(read.task == task) & read.category.map(choice).astype(bool)]
@@ -111,7 +111,7 @@ def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def first_letter(records: pd.DataFrame) -> float:
     """Return the share of A in scenario selection if one letter is preferred; else 1/2."""
-    read = records[(records.task == "ss") & records.valid]
+    read = records[(records.task == "ss") & (records.parsed != "")]
     n, first = len(read), int((read.parsed == LETTERS[0]).sum())
     most, repeats = max(first, n - first), read["repeat"].nunique()
     return round(first / n, 2) if is_habit(most, n, HABIT, repeats=repeats) else EVEN

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +9,7 @@ import pandas as pd
 
 from bench.benchmarks.mcbe import official
 from bench.benchmarks.mcbe.items import SLOT
-from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST, label, parse
-from bench.tasks.replies import final
+from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST
 
 # The rate at which a score decays with the variance: in the released code, and in the paper.
 DECAY = {
@@ -56,7 +54,7 @@ def decay(variance: Any, rate: float) -> Any:
 def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     """Compute the numbers of each instance, task and repeat."""
     cells = records.groupby(["category", "task"], sort=False).ngroup()
-    names = [*KEYS, "request", "response", "error", "logprobs"]
+    names = [*KEYS, "request", "response", "error", "logprobs", "parsed"]
     rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
     rows["unit"] = rows.groupby(["cell", "item_id", "repeat"], sort=False).ngroup()
     rows["reply"] = rows.response.where(rows.error == "")
@@ -64,7 +62,8 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows["came"] = rows.reply.notna().groupby(rows.cell).transform("any")
     units = rows[[*KEYS, "came", "unit"]].drop_duplicates("unit").set_index("unit")
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
-    by_request = rows.set_index(["unit", "request"])[["task", "reply", "logprobs"]]
+    columns_of_replies = ["task", "reply", "parsed", "logprobs"]
+    by_request = rows.set_index(["unit", "request"])[columns_of_replies]
     columns: dict[str, np.ndarray] = {}
     printed = []
     for task, own in units.groupby("task", sort=False):
@@ -145,7 +144,7 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     words, rate = items.words.explode(), DECAY[preset]["pc"]
     by_word = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
-    nlls = _numbers("pc", by_word.reply)
+    nlls = _numbers(by_word.parsed)
     numbers, by_unit = _bounded(_decayed(nlls, rate), 0.0, 100.0), nlls.groupby(level=0)
     numbers |= {"parsed": by_unit.count(), "answered": by_unit.size()}
     has = by_word.logprobs.notna().groupby(level=0).transform("all").to_numpy()
@@ -161,9 +160,10 @@ def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Colu
 
 
 def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    given = official.replies_to(items, replies.reply, "answer").answer.fillna("")
-    read = cache(lambda reply, labels: label(final(reply), labels))
-    chosen = pd.Series(list(map(read, given, items.labels.map(tuple))), items.index)
+    given, chosen = (
+        official.replies_to(items, texts, "answer").answer.fillna("")
+        for texts in (replies.reply, replies.parsed)
+    )
     known, right = chosen != "", 100.0 * (chosen == items.subtype)
     readable = right.where(known)
     numbers = _bounded(readable, 0.0, 100.0) | {"parsed": known, "answered": 1.0}
@@ -174,7 +174,7 @@ def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
     rate, n = DECAY[preset]["ss"], items.words.map(len)
-    pairs, read = official.pairs(items), _read("ss", replies.reply)
+    pairs, read = official.pairs(items), replies.parsed
     reverse = pairs.word_second + SEPARATOR + pairs.word
     letters, others = (
         read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
@@ -197,8 +197,8 @@ def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Colum
 
 
 def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    marks = replies.reply[replies.index.isin(official.GRADES, level="request")]
-    grades = official.replies_to(items, _numbers("ba", marks), *official.GRADES)
+    marks = replies.parsed[replies.index.isin(official.GRADES, level="request")]
+    grades = official.replies_to(items, _numbers(marks), *official.GRADES)
     weights = np.array([criterion.weight for criterion in CRITERIA])
     shares = 100 * grades / [criterion.maximum for criterion in CRITERIA]
     scores: Any = grades @ weights
@@ -211,7 +211,7 @@ def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Column
 
 
 def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    severity = official.replies_to(items, _numbers("bs", replies.reply), "answer").answer
+    severity = official.replies_to(items, _numbers(replies.parsed), "answer").answer
     farthest: Any = np.maximum(items.score, SEVEREST - items.score)
     numbers = _bounded(100 - 10 * (items.score - severity).abs(), 100 - 10 * farthest, 100.0)
     numbers |= {"parsed": severity.notna(), "answered": 1.0}
@@ -227,16 +227,9 @@ NUMBERS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Columns]] = {
 }
 
 
-def _read(task: str, replies: pd.Series) -> pd.Series:
-    """Read replies, by unit and request, equal ones once; "" if nothing can be read."""
-    read = cache(lambda request, reply: parse(task, request, reply, None))
-    requests, texts = replies.index.get_level_values(1).tolist(), replies.fillna("").tolist()
-    return pd.Series(list(map(read, requests, texts)), replies.index, dtype=object)
-
-
-def _numbers(task: str, replies: pd.Series) -> pd.Series:
-    """Read numbers; NaN if there is none."""
-    return _read(task, replies).replace("", math.nan).astype(float)
+def _numbers(values: pd.Series) -> pd.Series:
+    """Return parsed values as numbers; NaN if there is none."""
+    return values.replace("", math.nan).astype(float)
 
 
 def _decayed(numbers: pd.Series, rate: float) -> pd.Series:

@@ -23,6 +23,7 @@ class NLICoAL(Benchmark):
     load = staticmethod(items.load)
     requests = staticmethod(questions.requests)
     parse = staticmethod(questions.parse)
+    parse_by = ("category",)
     values = staticmethod(questions.values)
 
     # We import what needs pandas when it is needed.

@@ -20,7 +20,7 @@ from bench.scorers.endpoint.failures import (
 from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain
 
-NO_PROTOCOL = f"{BROKEN_ANSWER} what is no answer of OpenAI's protocol"
+NO_PROTOCOL = "something other than OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
@@ -200,12 +200,14 @@ def first_choice(body: Any) -> dict[str, Any] | None:
 
 def error_in(body: Any) -> tuple[int, str]:
     """Return the status and the texts of an error that came with status 200; 0 for no error."""
+    if isinstance(body, str):  # a page, or an answer that was cut
+        return 502, NO_PROTOCOL
     choice = first_choice(body)
     has_failed = not choice or at(body, "base_resp", "status_code")
     problem = at(choice, "error") or (body if has_failed else None)
     texts = "\n".join(error_texts(problem))
-    if not choice and (not texts or isinstance(body, str)):
-        raise Broken(NO_PROTOCOL)
+    if not choice and not texts:
+        raise Broken(f"{BROKEN_ANSWER} {NO_PROTOCOL}")
     end = str(at(choice, "finish_reason"))
     if not texts and end.lower() in BROKEN_OFF:
         return 503, f"broke off its reply ({end})"

@@ -243,9 +243,12 @@ def _refuse_other_weights(model: str, files: Sequence[str], gguf: str) -> NoRetu
 
 def fingerprint(path: Path) -> str:
     """Hash names and content of a file or a model's folder, with an adapter's local base model."""
-    states = ((name, file.resolve(), file.stat()) for name, file in _files(path))
-    # A copy can bring its time of modification along, but not the one of its state.
-    return _hash(*((*names, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for *names, s in states))
+    files = []
+    for name, file in _files(path):
+        state = file.stat()
+        # A copy can bring its time of modification along, but not the one of its state.
+        files.append((name, file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return _hash(*files)
 
 
 # A command needs the hash of a model several times: before loading it, and for `run.json`.
