@@ -168,7 +168,7 @@ class Run:
         return rows.assign(valid=rows.parsed != "", verdict=verdicts, mass=mass)
 
     def _parsed(self, prompts: bool = False) -> pd.DataFrame:
-        """Read the records with the values in the replies, which a newer version parses once more."""
+        """Read the records with the values in the replies; a newer version parses them anew."""
         rows = records.read(self.folder, prompts=prompts)
         if "parsed" in rows and self.metadata.get(records.PARSED_BY) == self.definition.parser:
             return rows
