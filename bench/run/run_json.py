@@ -64,9 +64,14 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    if digest([metadata["benchmark"], metadata["asked"]]) == plan.identity:
+    # A model of the Hub can be named with the commit at which the run was begun.
+    asked = dict(plan.entries["asked"])
+    for role, name in _at_commits(metadata).items():
+        if name and asked.get(role) == name:
+            asked[role] = metadata["asked"].get(role)
+    if digest([plan.benchmark.name, asked]) == digest([metadata["benchmark"], metadata["asked"]]):
         return metadata
-    differ = differences(_spelled(metadata), _spelled(plan.entries))
+    differ = differences(_spelled(metadata), _spelled({**plan.entries, "asked": asked}))
     if _can_add_judge(plan, metadata["asked"]):
         for name in OF_JUDGE:
             differ.pop(name, None)
@@ -101,7 +106,24 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
     `trust_remote_code` and `keys`, for example, have to be given anew.
     """
     asked, prompt_set, source = metadata["asked"], metadata["wording"], metadata["data"]
-    base = metadata["model"].get("base") or {}
+    names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
+    given = {**asked, **asked.get("generation", {})}
+    of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
+    return {
+        **{name: value for name, value in given.items() if name in names},
+        **_at_commits(metadata),
+        "benchmark": metadata["benchmark"],
+        "name": metadata.get("name"),
+        "preset": metadata["preset"],
+        "prompts": of_file if Path(prompt_set["file"]).is_file() else prompt_set["variant"],
+        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else source["folder"],
+        "partial": True,  # the same tasks are left out
+    }
+
+
+def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
+    """Name the models of a run at the commits at which it asked them, if they are of the Hub."""
+    asked, base = metadata["asked"], metadata["model"].get("base") or {}
     if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
         base = {}  # the adapter names it
     models = {
@@ -109,22 +131,9 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "judge": (asked["judge"], metadata["judge"] or {}),
         "base": (asked.get("base") or base.get("id"), base),
     }
-    names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
-    given = {**asked, **asked.get("generation", {})}
-    of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
     return {
-        **{name: value for name, value in given.items() if name in names},
-        # A model of the Hub is asked at the same commit.
-        **{
-            role: name and hub.at_commit(name, described.get("revision"))
-            for role, (name, described) in models.items()
-        },
-        "benchmark": metadata["benchmark"],
-        "name": metadata.get("name"),
-        "preset": metadata["preset"],
-        "prompts": of_file if Path(prompt_set["file"]).is_file() else prompt_set["variant"],
-        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else source["folder"],
-        "partial": True,  # the same tasks are left out
+        role: name and hub.at_commit(name, described.get("revision"))
+        for role, (name, described) in models.items()
     }
 
 
