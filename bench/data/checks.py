@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
 
 COLUMNS = ["file", "row", "column", "kind", "fault", "what", "value"]
+FAULTS = ["file", "rows", "column", "fault", "times", "items", "effect", "robust"]
 # The most characters of a cell that are shown.
 SHOWN = 60
 # The endings of tables. The JSON files of NLI-CoAL's release are more than the sets that are asked.
@@ -177,14 +178,18 @@ def items_of(benchmark: "Benchmark", folder: Path, **settings: str) -> Tables:
 def faults(benchmark: "Benchmark") -> pd.DataFrame:
     """Return the faults of a benchmark's released data: place, fault, and what they do to scores.
 
-    `times` counts the findings in the rows, and `items` the questions or pairs of these rows.
+    `times` counts the findings in the rows, and `items` the questions or pairs of these rows. There
+    are no rows for a benchmark without a file `faults.csv`.
 
     Examples:
         >>> from bench import benchmarks
         >>> list(faults(benchmarks.get("mcbe")))
         ['file', 'rows', 'column', 'fault', 'times', 'items', 'effect', 'robust']
     """
-    return pd.read_csv(benchmark.metadata.folder / "faults.csv", keep_default_na=False)
+    path = benchmark.metadata.folder / "faults.csv"
+    if not path.is_file():
+        return pd.DataFrame(columns=FAULTS).astype({"times": int, "items": int})
+    return pd.read_csv(path, keep_default_na=False)
 
 
 def file_name(path: Path, folder: Path) -> str:
