@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from bench.benchmarks import get
@@ -250,7 +251,7 @@ class Run:
             for response, error in zip(unread.response, unread.error, strict=True)
         ]
         names = [name for name in KEYS if name in outcomes]
-        counts = unread[is_refused].groupby(names).size()
+        counts = unread[np.array(is_refused, dtype=bool)].groupby(names).size()
         units = pd.MultiIndex.from_frame(outcomes[names])
         return outcomes.assign(refused=counts.reindex(units, fill_value=0).to_numpy(float))
 

@@ -61,7 +61,8 @@ _DECLINES = re.compile(
     r"\W*(?:(?:非常|十分|很|真的|实在)?(?:抱歉|对不起)|不好意思|(?:我|我们|本模型)(?:很?遗憾|无法|不能|不会|"
     r"拒绝|不便|不宜)(?!判断|确定)|作为(?:一[个名款]|人工智能|AI|语言模型|大模型)|根据.{0,12}规定"
     r"|(?:i'?m|i am) (?:so |very |really )?sorry|sorry|i apologi[sz]e|unfortunately, i"
-    r"|i (?:cannot|can't|can not|won't|will not|must decline|refuse|decline)\b(?! be (?:sure|certain))"
+    r"|i (?:cannot|can't|can not|won't|will not|must decline|refuse|decline)\b"
+    r"(?! be (?:sure|certain))"
     r"|(?:i'?m|i am) (?:not able|unable|not comfortable)|as an? (?:ai|artificial|language model)"
     r"|申し訳|すみませんが|お答えできません|回答を控え)",
     re.IGNORECASE,
