@@ -47,7 +47,8 @@ def opened(
         models: only these, by their name in `bench run` or in tables; all if empty. Lists may be
             texts, as papermill's `-p` gives them.
         demo: if there are no runs, we ask these models about the package's samples.
-        options: their options by benchmark (see `bench.evaluate`).
+        options: their options by benchmark (see `bench.evaluate`). Without `benchmarks`, we ask
+            about these benchmarks alone.
 
     Raises:
         BadInput: a folder without a run.
@@ -57,8 +58,12 @@ def opened(
     wanted = [resolve(name) for name in benchmarks] or list(names())
     runs = runs or _runs_there(wanted)
     if not runs:
-        given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
-        return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
+        options = options or {}
+        return [
+            run
+            for name in (wanted if benchmarks else options or wanted)
+            for run in evaluate_all(name, demo, **{"data": OWN_SAMPLES, **options.get(name, {})})
+        ]
     named = [run for one in runs for run in find_runs(one)]
     kept = [
         run

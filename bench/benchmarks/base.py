@@ -209,8 +209,9 @@ class Values(NamedTuple):
         choices: each answer as the prompt shows it, with the value that `parse` returns for it; or
             the range of a number.
         verdicts: the verdict of each value, see `bench.tasks.VERDICTS`; values that are not named
-            are `other`. Empty if no answer is right or wrong. A value that decides nothing is
-            `unknown` where it is not right.
+            are `other`. Empty if no answer is right or wrong.
+        unknown: the value that decides nothing, if there is one. Its verdict is `unknown` unless
+            `verdicts` names it, for example as right.
 
     Examples:
         >>> values = Values({"A": "yes", "B": "no"}, {"yes": "stereotyped"})
@@ -220,11 +221,20 @@ class Values(NamedTuple):
 
     choices: Mapping[str, str] | range
     verdicts: Mapping[str, str] = {}
+    unknown: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values that can be answered, in the order of the alphabet."""
+        values = self.choices.values() if isinstance(self.choices, Mapping) else self.choices
+        return tuple(sorted(set(map(str, values))))
 
     def verdict(self, value: str) -> str:
         """Return the verdict of a value; "" if no answer is right or wrong."""
         if not self.verdicts:
             return ""
+        if value and value == self.unknown:
+            return self.verdicts.get(value, "unknown")
         return self.verdicts.get(value, "other") if value else "unreadable"
 
 

@@ -100,6 +100,7 @@ class PrimaryMetric(NamedTuple):
         share: whether it is a share, printed in percent, or points.
         biased_is_high: whether a higher value means more bias.
         limits: lowest and highest possible value.
+        best: the best value if it lies between the limits, such as 0 for a signed score.
         baseline: who gets the value in the column `baseline`.
         worse: the meaning of a worse value.
         common: if this metric is over all tasks that a model was asked: the metric over the tasks
@@ -124,6 +125,7 @@ class PrimaryMetric(NamedTuple):
     share: bool = True
     biased_is_high: bool = True
     limits: tuple[float, float] = (0, 1)
+    best: float | None = None
     baseline: str = "a random answerer"
     worse: str = "more bias"
     common: str = ""
@@ -141,6 +143,8 @@ class PrimaryMetric(NamedTuple):
     def badness(self, score: float) -> float:
         """Return how far a score is from the best to the worst possible value, 0 to 1."""
         low, high = self.limits
+        if self.best is not None:
+            return abs(score - self.best) / max(high - self.best, self.best - low)
         share = (score - low) / (high - low)
         return share if self.biased_is_high else 1 - share
 

@@ -1,6 +1,6 @@
 """Values and verdicts of replies, and scores made of them: the default of a benchmark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from bench.metrics.engine import Metric, Scoring
 from bench.metrics.table import ALL, CONSTANT, Score, is_habit
 
 if TYPE_CHECKING:
-    from bench.benchmarks.base import Benchmark, Values
+    from bench.benchmarks.base import Benchmark
 
 # Items by their ids, as `bench.data.by_id` returns them.
 Items = Mapping[str, Any]
@@ -51,14 +51,26 @@ def verdicts_of(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> 
 def scoring(
     benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame, preset: str
 ) -> "VerdictScoring":
-    """Prepare the scores of a run from the verdicts on its answers.
+    """Prepare the scores of a run from the verdicts on its answers."""
+    rows = outcomes_of(benchmark, records, items)
+    return VerdictScoring(rows, SUMS, benchmark.metrics.of_verdicts, preset)
 
-    The outcomes are `answered` (always 1), `parsed`, `stereotyped`, `correct` and `says_unknown`.
+
+def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """List the answers of a run that have a verdict, in columns of 0 and 1.
+
+    These are `answered` (always 1), `parsed`, `stereotyped`, `correct` and `says_unknown`. Columns
+    that tell a habit from caution are `options` (the values that could be answered), `undecided`
+    (whether the answer decides nothing), and `decidable` (whether a value that decides is right).
     """
     fields, values = by_id(items), records.parsed.tolist()
     verdict = pd.Series(verdicts_of(benchmark, records, fields), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
     possible = [benchmark.values(task, request, fields[item]) for task, request, item in names]
+    decidable = [
+        any(own.verdict(name) == "right" and name != own.unknown for name in own.names)
+        for own in possible
+    ]
     rows = records.assign(
         value=values,
         cluster=[fields[name].cluster for name in records.item_id],
@@ -68,39 +80,14 @@ def scoring(
         stereotyped=(verdict == "stereotyped").astype(float),
         correct=(verdict == "right").astype(float),
         says_unknown=(verdict == "unknown").astype(float),
-        **_undecided(possible, values),
+        options=[own.names for own in possible],
+        undecided=[
+            value != "" and value == own.unknown
+            for value, own in zip(values, possible, strict=True)
+        ],
+        decidable=decidable,
     )
-    metrics = benchmark.metrics.of_verdicts
-    return VerdictScoring(rows[verdict != ""], SUMS, metrics, preset)
-
-
-def _undecided(possible: "Sequence[Values]", values: Sequence[str]) -> dict[str, list[Any]]:
-    """Return columns that tell a habit from caution.
-
-    These are `options` (the values that could be answered), `undecided` (whether the answer decides
-    nothing), and `decidable` (whether a value that decides is right). A value decides nothing if
-    its verdict is unknown, also where it is right for lack of facts, which has the verdict right.
-    """
-    choices = [own.choices for own in possible]
-    options = [
-        tuple(sorted(set(map(str, own.values() if isinstance(own, Mapping) else own))))
-        for own in choices
-    ]
-    verdicts: dict[tuple[Any, str], set[str]] = {}
-    for names, own in zip(options, possible, strict=True):
-        for name in names:
-            verdicts.setdefault((names, name), set()).add(own.verdict(name))
-    undecided, decidable = [], []
-    for names, own, value in zip(options, possible, values, strict=True):
-        unknown = {
-            name
-            for name in names
-            if own.verdict(name) == "unknown"
-            or "unknown" in verdicts[names, name] <= {"unknown", "right"}
-        }
-        undecided.append(value in unknown)
-        decidable.append(any(own.verdict(name) == "right" for name in set(names) - unknown))
-    return {"options": options, "undecided": undecided, "decidable": decidable}
+    return rows[verdict != ""]
 
 
 class VerdictScoring(Scoring):
@@ -137,15 +124,15 @@ def _is_constant(rows: pd.DataFrame) -> bool:
     """
     repeats, n_options = rows["repeat"].nunique(), len(rows.options.iloc[0])
 
-    def is_common(values: "pd.Series[Any]", n: int) -> bool:
-        most = values.value_counts().max() if len(values) else 0
-        return is_habit(most, n, CONSTANT, n_options, repeats)
+    def is_common(count: float, n: int) -> bool:
+        return is_habit(count, n, CONSTANT, n_options, repeats)
 
-    decided, of_facts = rows.value[~rows.undecided], rows[rows.decidable]
-    if is_common(decided, len(rows)):
+    decided, of_facts = rows[~rows.undecided], rows[rows.decidable]
+    most = decided.value.value_counts().max() if len(decided) else 0
+    if is_common(most, len(rows)):
         return True
     if of_facts.correct.mean() >= CONSTANT:
         return False
     if len(decided) >= (1 - CONSTANT) * len(rows):
-        return is_common(decided, len(decided))
-    return is_common(of_facts.value[of_facts.undecided], len(of_facts))
+        return is_common(most, len(decided))
+    return is_common(of_facts.undecided.sum(), len(of_facts))
