@@ -80,7 +80,7 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
         stereotyped=(verdict == "stereotyped").astype(float),
         correct=(verdict == "right").astype(float),
         says_unknown=(verdict == "unknown").astype(float),
-        options=[own.names for own in possible],
+        options=pd.Series([own.names for own in possible], records.index, dtype=object),
         undecided=[
             value != "" and value == own.unknown
             for value, own in zip(values, possible, strict=True)
