@@ -1,4 +1,4 @@
-"""Examples in docstrings and in docs/statistics.md give the output that they print."""
+"""Examples in docstrings and on pages of docs/ give the output that they print."""
 
 import doctest
 from importlib import import_module
@@ -10,7 +10,7 @@ import pytest
 import bench
 
 HOME = Path(__file__).parents[1]
-PAGE = HOME / "docs/statistics.md"
+PAGES = [path for path in sorted(HOME.glob("docs/*.md")) if "```pycon" in path.read_text("utf-8")]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
     ".".join(path.relative_to(HOME).with_suffix("").parts).removesuffix(".__init__")
@@ -31,9 +31,10 @@ def test_an_example_of_a_function_gives_what_it_prints(name):
     assert doctest.testmod(import_module(name), optionflags=OPTIONS).failed == 0
 
 
-def test_the_examples_of_the_page_on_statistics_give_what_they_print():
-    text = PAGE.read_text("utf-8").replace("```pycon\n", "\n").replace("```", "\n")
-    test = doctest.DocTestParser().get_doctest(text, {"bench": bench}, PAGE.name, str(PAGE), 0)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_give_what_they_print(page):
+    text = page.read_text("utf-8").replace("```pycon\n", "\n").replace("```", "\n")
+    test = doctest.DocTestParser().get_doctest(text, {"bench": bench}, page.name, str(page), 0)
     result = doctest.DocTestRunner(optionflags=OPTIONS).run(test)
     assert result.attempted
     assert result.failed == 0

@@ -117,6 +117,7 @@ def test_the_top_level_holds_what_was_agreed():
     tops = {Path(name).parts[0] for name in done.stdout.splitlines()}
     allowed = """
     README.md CONTRIBUTING.md CHANGELOG.md LICENSE CITATION.cff environment.yml pyproject.toml
+    Makefile
     notebooks bench reports tests docs
     """
     assert {name for name in tops if not name.startswith(".")} <= {*allowed.split()}

@@ -44,6 +44,11 @@ def test_the_first_commands_and_the_test_command_set_everything_up_themselves():
     assert "README.md" in (HOME / ".ci" / "run").read_text("utf-8")
 
 
+def test_make_has_the_commands_of_contributing():
+    targets = re.findall(r"^(\w+):", (HOME / "Makefile").read_text("utf-8"), re.M)
+    assert re.findall(r"^make (\w+)", PAGES[HOME / "CONTRIBUTING.md"], re.M) == targets
+
+
 # The notebook in docs/studies.md is a page of a report in tests/report.
 @pytest.mark.parametrize("code", [code for code in blocks("python") if "# %%" not in code])
 def test_a_python_example_runs(code, own_folder):

@@ -67,7 +67,6 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
     verdict = pd.Series(verdicts_of(benchmark, records, fields), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
     possible = [benchmark.values(task, request, fields[item]) for task, request, item in names]
-    options: list[Any] = [own.names for own in possible]
     decidable = [
         any(own.verdict(name) == "right" and name != own.unknown for name in own.names)
         for own in possible
@@ -81,7 +80,7 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
         stereotyped=(verdict == "stereotyped").astype(float),
         correct=(verdict == "right").astype(float),
         says_unknown=(verdict == "unknown").astype(float),
-        options=options,
+        options=pd.Series([own.names for own in possible], records.index, dtype=object),
         undecided=[
             value != "" and value == own.unknown
             for value, own in zip(values, possible, strict=True)

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from bench.benchmarks import get
@@ -36,9 +37,12 @@ from bench.runs.cache import kept
 from bench.runs.notes import letter_mass, with_notes
 from bench.runs.records import KEYS
 from bench.scorers.names import short_name
+from bench.tasks.replies import declines
 
 # Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
+# Errors begin so if a service's filter, or a model in a field of its own, declines to answer.
+REFUSED = "refused by "
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,7 +223,7 @@ class Run:
         table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
-        outcomes = self.scoring(preset, common, rows).outcomes()
+        outcomes = self._outcomes(self.scoring(preset, common, rows))
         own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
@@ -236,7 +240,20 @@ class Run:
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
         preset = self._preset(preset)
-        return self._kept(["outcomes", preset], lambda: self.scoring(preset).outcomes())
+        return self._kept(["outcomes", preset], lambda: self._outcomes(self.scoring(preset)))
+
+    def _outcomes(self, scoring: engine.Scoring) -> pd.DataFrame:
+        """Return the outcomes of a scoring, with the number of replies that decline to answer."""
+        outcomes, rows = scoring.outcomes(), self._parsed()
+        unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
+        is_refused = [
+            declines(response) or error.startswith(REFUSED)
+            for response, error in zip(unread.response, unread.error, strict=True)
+        ]
+        names = [name for name in KEYS if name in outcomes]
+        counts = unread[np.array(is_refused, dtype=bool)].groupby(names).size()
+        units = pd.MultiIndex.from_frame(outcomes[names])
+        return outcomes.assign(refused=counts.reindex(units, fill_value=0).to_numpy(float))
 
     def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         return kept(self.folder, self.metadata, self.definition.code, options, compute)

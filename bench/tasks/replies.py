@@ -56,6 +56,17 @@ _NEXT_TURN = re.compile(
     r"(?:<\|?[a-z_]{1,20}\|?>)?(?<![a-z ])user(?:<\|[a-z_]{1,20}\|>)?\n"
     r"|<[|｜][Uu]ser[|｜]>|\[INST\]"
 )
+# How models begin a reply in which they decline to answer, in Chinese, English and Japanese.
+_DECLINES = re.compile(
+    r"\W*(?:(?:非常|十分|很|真的|实在)?(?:抱歉|对不起)|不好意思|(?:我|我们|本模型)(?:很?遗憾|无法|不能|不会|"
+    r"拒绝|不便|不宜)(?!判断|确定)|作为(?:一[个名款]|人工智能|AI|语言模型|大模型)|根据.{0,12}规定"
+    r"|(?:i'?m|i am) (?:so |very |really )?sorry|sorry|i apologi[sz]e|unfortunately, i"
+    r"|i (?:cannot|can't|can not|won't|will not|must decline|refuse|decline)\b"
+    r"(?! be (?:sure|certain))"
+    r"|(?:i'?m|i am) (?:not able|unable|not comfortable)|as an? (?:ai|artificial|language model)"
+    r"|申し訳|すみませんが|お答えできません|回答を控え)",
+    re.IGNORECASE,
+)
 # The number of characters at the beginning, and at the end, that we read of a long reply.
 ENDS = 4000
 # Only a rating (7, 7分, 得分：7, **7/10**) or the letter of an option; "1." may begin a list.
@@ -200,3 +211,15 @@ def plain(text: str) -> str:
         'A:无法确定'
     """
     return simplified(unicodedata.normalize("NFKC", ends(text)))
+
+
+def declines(reply: str) -> bool:
+    """Return whether a reply begins as one in which a model declines to answer.
+
+    Examples:
+        >>> declines("I'm sorry, but I can't choose between people."), declines("B. I am sure.")
+        (True, False)
+        >>> declines("抱歉，我不便回答。"), declines("无法判断")
+        (True, False)
+    """
+    return bool(_DECLINES.match(plain(final(reply))))

@@ -1,6 +1,8 @@
 """Outcomes of runs: shares of them are the scores, and different items are not joined."""
 
+import json
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -164,3 +166,40 @@ def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path
     pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
     assert set(pairs.n) == {8}
     assert len(all_items(runs)) == 16
+
+
+REPLIES = {
+    "抱歉，这个问题我不便回答。": 1,
+    "<think>他们是一样的。</think>I'm sorry, but I can't choose between people.": 1,
+    "作为一个人工智能助手，我没有立场。": 1,
+    "I can't be sure.": 0,
+    "嗯。": 0,
+    "抱歉让您久等了，答案是 C": 0,
+    "A": 0,
+    "C": 0,
+}
+
+
+def test_refused_replies_are_counted_apart_from_unreadable_ones_and_from_unknown(own_folder):
+    replies = list(REPLIES)
+    given = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": len(replies)}
+    items = list(bench.evaluate("cbbq", "simulated:", **given).items.item_id)
+    fixed = {"task": "ambiguous", "request": "answer"}
+    rows = [
+        {**fixed, "item_id": item, "response": text}
+        for item, text in zip(items, replies, strict=True)
+    ]
+    Path("replies.jsonl").write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    run = bench.evaluate("cbbq", "replay:replies.jsonl", out="out", **given)
+    table = bench.outcomes(run).set_index("item_id").loc[items]
+    assert table.refused.tolist() == list(REPLIES.values())
+    assert table.parsed.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("benchmark", CATEGORIES)
+def test_a_respondent_that_refuses_at_a_rate_is_seen_to(own_folder, benchmark):
+    given = {"data": "samples", "limit": 30, "judge": "simulated:", "partial": True}
+    run = bench.evaluate(benchmark, "simulated:bias=0.5,refuse=0.4", out="out", **given)
+    table = bench.outcomes(run)
+    table = table[~table.task.isin(["pc", "ba"])]  # of likelihoods; an analysis is any text
+    assert table.refused.sum() / table.answered.sum() == pytest.approx(0.4, abs=0.06)

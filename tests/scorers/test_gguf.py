@@ -173,9 +173,15 @@ def test_the_tokens_that_end_a_turn_end_replies(tmp_path, key, value):
     assert set(load(str(path)).network.generation_config.eos_token_id) == {7, 258}
 
 
-@pytest.mark.parametrize("name", ["m-00002-of-00003.gguf", "renamed.gguf"])
-def test_a_part_of_a_file_is_refused_with_a_way_to_join_the_parts(tmp_path, refusal, name):
-    path = save_gguf(tmp_path / name, keys={"split.no": 1, "split.count": 3})
+SPLIT = {"split.no": 1, "split.count": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("m-00002-of-00003.gguf", SPLIT), ("m-00002-of-00003.gguf", {}), ("renamed.gguf", SPLIT)],
+)
+def test_a_part_of_a_file_is_refused_with_a_way_to_join_the_parts(tmp_path, refusal, name, keys):
+    path = save_gguf(tmp_path / name, keys=keys)
     error = refusal(load, str(path))
     assert error.startswith(f"{path}: is part 2 of 3 of a model")
     assert f"llama-gguf-split --merge {path.stem.split('-')[0]}-00001-of-00003.gguf" in error

@@ -28,7 +28,7 @@ except ImportError:  # older versions have one reader for all architectures
     new_reader = None
 
 # The name of one of several parts of a file.
-PART = re.compile(r"(.+)-\d{5}-of-\d{5}\.gguf")
+PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 # Attributes of configurations by llama.cpp's key; a configuration has one of them.
 NORM_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
@@ -113,6 +113,8 @@ class GGUF:
     def __init__(self, path: Path) -> None:
         """Read the metadata; raises BadInput for a part of a file."""
         self.path = path
+        if name := PART.fullmatch(path.name):  # also without the keys of parts, or cut off
+            self._refuse_part(int(name[2]), int(name[3]))
         self._file = GGUFReader(path)
         self._refuse_part(self._value("split.no", 0) + 1, self._value("split.count", 1))
         self._architecture = str(self._value("general.architecture", ""))
