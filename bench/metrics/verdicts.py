@@ -1,5 +1,6 @@
 """Values and verdicts of replies, and scores made of them: the default of a benchmark."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from bench.metrics.engine import Metric, Scoring
 from bench.metrics.table import ALL, CONSTANT, Score, is_habit
 
 if TYPE_CHECKING:
-    from bench.benchmarks.base import Benchmark
+    from bench.benchmarks.base import Benchmark, Values
 
 # Items by their ids, as `bench.data.by_id` returns them.
 Items = Mapping[str, Any]
@@ -67,8 +68,19 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
     verdict = pd.Series(verdicts_of(benchmark, records, fields), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
     possible = [benchmark.values(task, request, fields[item]) for task, request, item in names]
+    seen = defaultdict[tuple[Any, str], set[str]](set)
+    for own in possible:
+        for name in own.names:
+            seen[own.names, name].add(own.verdict(name))
+
+    def decides(own: "Values", name: str) -> bool:
+        # A value that is unknown in one question is so, too, where it is right for lack of facts.
+        given = seen[own.names, name]
+        is_unknown = "unknown" in given and given <= {"unknown", "right"}
+        return name != own.unknown and own.verdict(name) != "unknown" and not is_unknown
+
     decidable = [
-        any(own.verdict(name) == "right" and name != own.unknown for name in own.names)
+        any(own.verdict(name) == "right" and decides(own, name) for name in own.names)
         for own in possible
     ]
     rows = records.assign(
@@ -82,7 +94,7 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
         says_unknown=(verdict == "unknown").astype(float),
         options=pd.Series([own.names for own in possible], records.index, dtype=object),
         undecided=[
-            value != "" and value == own.unknown
+            value != "" and not decides(own, value)
             for value, own in zip(values, possible, strict=True)
         ],
         decidable=decidable,
