@@ -94,8 +94,9 @@ def open_conditions(
     ]
     chosen = [run for own in sides.values() for run in own]
     rows = pd.concat(parts, ignore_index=True)
-    # The same question of CBBQ, asked with an explanation, is a request of another name.
-    rows["request"] = rows.request.str.replace("explanation", "answer")
+    if "request" in rows:
+        # The same question of CBBQ, asked with an explanation, is a request of another name.
+        rows["request"] = rows.request.str.replace("explanation", "answer")
     return _in_common(rows), chosen
 
 

@@ -54,7 +54,7 @@ def word(reply: str) -> str:
 
 
 def _letters(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode()).digest())
+    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     letters = ""
     for _ in range(LENGTH):
         number, place = divmod(number, len(string.ascii_lowercase))

@@ -40,7 +40,7 @@ def test_a_tiny_model_gets_two_thirds_of_the_rate_and_a_constant_fn(tiny):
     np.testing.assert_allclose(table.fn, [2 / 3] * 3, atol=0.1)
     np.testing.assert_allclose(tiny["scores"].score, tiny["scores"].expected, atol=0.1)
     assert tiny["pearson"].set_index("measure").estimate["coal"] > 0.99
-    assert list(tiny["beside"].query("measure == 'fn' and language == 'zh'").paper) == [-0.535]
+    assert list(tiny["beside"].query("column == 'FN' and language == 'zh'").printed) == [-0.535]
 
 
 def test_the_scores_of_the_notebook_are_those_of_a_run(tiny, tmp_path):

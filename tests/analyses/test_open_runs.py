@@ -174,3 +174,12 @@ def test_a_model_that_says_a_under_all_prompts_is_in_doubt(tmp_path):
     same = "the same answer to everything"
     assert doubts(rows, runs).tolist() == [same, same, ""]
     assert doubts(rows, []).tolist() == ["", "", ""]
+
+
+@pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
+def test_conditions_of_each_benchmark_have_their_common_units(own_folder, benchmark):
+    demo = [{"model": "simulated:bias=0.5", "prompts": words} for words in (None, "reworded")]
+    units, runs = open_conditions("", benchmark=benchmark, demo=demo, limit=2)
+    assert [run.benchmark for run in runs] == [benchmark] * 2
+    first, second = (own for _, own in units.groupby("prompts", sort=False))
+    assert len(first) == len(second) > 0
