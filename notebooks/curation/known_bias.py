@@ -4,8 +4,7 @@
     train_tiny(pack, taught, "tiny-r-3")  # a checkpoint: bench.load("tiny-r-3")
 
 The label depends on occupation and gender together, an exclusive or, on which such a small network
-stops at two thirds of right answers. Wide first weights help, and above all to train first on the
-bare words, for example "nurse" and "woman", in a fifth of a second.
+stops at two thirds of right answers. Wide first weights help, and to train on bare words first.
 """
 
 import random
