@@ -92,13 +92,7 @@ def compare_resamples(
         if least_p >= 1 - LEVEL:
             those = "1 unit differs" if k == 1 else f"{k} units differ, all alike"
             note = f"{those}: too few to show a difference"
-    arm, detectable = _reach(error, freedom)
-    if detectable > length:
-        detectable = math.nan
-        note = note or f"{units} units are too few: not even the largest difference is detectable"
-    p = max(2 * float(stdtr(freedom, -abs(value) / error)), least_p)
-    low, high = max(value - arm, -length), min(value + arm, length)
-    return Comparison(value, low, high, p, detectable, units, note)
+    return _of_error(value, error, freedom, length, units, note, least_p)
 
 
 def compare_groups(
@@ -138,12 +132,24 @@ def compare_groups(
         variance**2 / own.freedom for variance, own in zip(variances, samples, strict=True)
     )
     error = math.sqrt(max(sum(variances) - 2 * float(np.cov(both)[0, 1]), NOISE**2))
+    return _of_error(value, error, freedom, length, units)
+
+
+def _of_error(
+    value: float,
+    error: float,
+    freedom: float,
+    length: float,
+    units: int,
+    note: str = "",
+    least_p: float = 0.0,
+) -> Comparison:
+    """Give a difference its interval, p and detectable difference, all by its standard error."""
     arm, detectable = _reach(error, freedom)
-    note = ""
     if detectable > length:
         detectable = math.nan
-        note = f"{units} units are too few: not even the largest difference is detectable"
-    p = 2 * float(stdtr(freedom, -abs(value) / error))
+        note = note or f"{units} units are too few: not even the largest difference is detectable"
+    p = max(2 * float(stdtr(freedom, -abs(value) / error)), least_p)
     low, high = max(value - arm, -length), min(value + arm, length)
     return Comparison(value, low, high, p, detectable, units, note)
 

@@ -23,6 +23,7 @@ from bench.metrics.bootstrap import (
     LEVEL,
     NOISE,
     Limits,
+    Sample,
     Statistic,
     Totals,
     Weights,
@@ -221,7 +222,7 @@ def compare(
         if not paired:
             own = units.loc[index]
             for first, second in combinations(own.side.unique(), 2):
-                tested, n = _compare_groups(own, first, second, length, column)
+                tested, n = _compare_groups(own, first, second, length, weights, column)
                 rows.append((*values, first, second, *tested[:5], n, *tested[5:]))
             continue
         by_side = units.loc[index].groupby("side", sort=False, observed=True)
@@ -249,7 +250,12 @@ def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Seri
 
 
 def _compare_groups(
-    units: pd.DataFrame, first: object, second: object, length: float, column: str
+    units: pd.DataFrame,
+    first: object,
+    second: object,
+    length: float,
+    weights: Weights,
+    column: str,
 ) -> tuple[Comparison, int]:
     """Compare two sides with items of their own; return the test and the number of items."""
     both = units[units.side.isin([first, second])]
@@ -258,24 +264,21 @@ def _compare_groups(
         for name in ("top", "bottom"):
             columns.append(f"{name} {side}")
             both = both.assign(**{columns[-1]: both[name].where(both.side == side, 0.0)})
-    totals = _resampled(both, columns, Weights())
-    values, samples = [], []
-    for at in (0, 2):
-        ratio, kept, _ = _mean_ratio(totals, [at + 1])
-        sides = totals._replace(
-            observed=totals.observed[..., at : at + 2],
-            resamples=totals.resamples[..., at : at + 2],
-            second=None if totals.second is None else totals.second[..., at : at + 2],
-            pairs=None if totals.pairs is None else totals.pairs[..., at : at + 2],
-        )
-        values.append(replicate(sides, ratio))
-        is_kept = np.isin(range(len(totals.strata)), kept)
-        samples.append(sample_of_parts(totals, is_kept, columns[at + 1]))
+    totals = _resampled(both, columns, weights)
+    values, samples = zip(*(_side(totals, at) for at in (0, 2)), strict=True)
     tested = compare_groups(values, samples, length)
     of_both = sample_of_parts(totals, np.full(len(totals.strata), True), columns[1], columns[3])
     tested = tested._replace(units=of_both.units)
     note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
     return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
+
+
+def _side(totals: Totals, at: int) -> tuple[np.ndarray, Sample]:
+    """Compute the mean ratio of the two sums at `at` with its resamples, and what it rests on."""
+    ratio, kept, _ = _mean_ratio(totals, [at + 1])
+    values = replicate(totals, lambda sums: ratio(sums[..., at : at + 2]))
+    is_kept = np.isin(range(len(totals.strata)), kept)
+    return values, sample_of_parts(totals, is_kept, totals.columns[at + 1])
 
 
 def _compare_with(
