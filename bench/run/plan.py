@@ -169,7 +169,7 @@ class Plan:
         )
         return Choice(taken, by_id, *of_run_json)
 
-    @property
+    @cached_property
     def items(self) -> pd.DataFrame:
         """The items of this run as a table."""
         return data.frame(list(self.choice.by_id.values()))

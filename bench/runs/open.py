@@ -223,7 +223,7 @@ class Run:
         table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
-        outcomes = self._outcomes(self.scoring(preset, common, rows))
+        outcomes = self._outcomes(preset, common, rows)
         own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
@@ -240,11 +240,14 @@ class Run:
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
         preset = self._preset(preset)
-        return self._kept(["outcomes", preset], lambda: self._outcomes(self.scoring(preset)))
+        return self._kept(["outcomes", preset], lambda: self._outcomes(preset))
 
-    def _outcomes(self, scoring: engine.Scoring) -> pd.DataFrame:
-        """Return the outcomes of a scoring, with the number of replies that decline to answer."""
-        outcomes, rows = scoring.outcomes(), self._parsed()
+    def _outcomes(
+        self, preset: str, common: Sequence[str] = (), rows: pd.DataFrame | None = None
+    ) -> pd.DataFrame:
+        """List the scored units of `rows`, with the number of replies that decline to answer."""
+        rows = self._parsed() if rows is None else rows
+        outcomes = self.scoring(preset, common, rows).outcomes()
         unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
         is_refused = [
             declines(response) or error.startswith(REFUSED)
