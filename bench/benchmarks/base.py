@@ -8,6 +8,7 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -345,3 +346,35 @@ class Benchmark(ABC):
         from bench.metrics.verdicts import scoring
 
         return scoring(self, records, items, preset)
+
+
+class PackagedBenchmark(Benchmark):
+    """A benchmark of this package: its modules `checks` and `scores` stand beside its class.
+
+    We import these when they are needed, because they need pandas.
+    """
+
+    def _module(self, name: str) -> Any:
+        return import_module(f"{type(self).__module__}.{name}")
+
+    def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
+        from bench.data.checks import check_tables
+
+        checks = self._module("checks")
+        rows = checks.rows(folder, **settings)
+        return check_tables(self, folder, rows, checks.RULES, checks.RELEASED)
+
+    @property
+    def metrics(self) -> "Metrics":
+        metrics: Metrics = self._module("scores").METRICS
+        return metrics
+
+    def scoring(
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
+    ) -> "Scoring":
+        scoring: Scoring = self._module("scores").scoring(records, items, preset, common)
+        return scoring
