@@ -129,23 +129,51 @@ def in_both_polarities(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 RULES = (
     Rule("invisible_characters", COLUMNS, in_cells(invisible), CHARACTERS),
-    Rule("polarity_column", ["question_polarity"], differs_from("polarity"),
-         "is not that of the file, {found}, which is believed unless `--set polarity=column`"),
-    Rule("category_column", ["category"], differs_from("name"),
-         "is not that of the folder, {found}, which is believed"),
-    Rule("label", ["label"], given_by("reason"),
-         "each question {found}; `--set labels=audited` corrects it or leaves it out"),
-    Rule("placeholder_left", TEXTS, in_cells(misspelt),
-         "has a wrong placeholder or a stray brace: {found}; `--set expansion=repair` mends it"),
+    Rule(
+        "polarity_column",
+        ["question_polarity"],
+        differs_from("polarity"),
+        "is not that of the file, {found}, which is believed unless `--set polarity=column`",
+    ),
+    Rule(
+        "category_column",
+        ["category"],
+        differs_from("name"),
+        "is not that of the folder, {found}, which is believed",
+    ),
+    Rule(
+        "label",
+        ["label"],
+        given_by("reason"),
+        "each question {found}; `--set labels=audited` corrects it or leaves it out",
+    ),
+    Rule(
+        "placeholder_left",
+        TEXTS,
+        in_cells(misspelt),
+        "has a wrong placeholder or a stray brace: {found}; `--set expansion=repair` mends it",
+    ),
     Rule("group_not_named", ["context"], in_cells(missing), "never names {found}"),
     Rule("name_twice", LISTS, in_cells(twice), "lists a name twice: {found}"),
-    Rule("name_in_both_lists", ["NAME2"], in_both,
-         "lists names of NAME1 too: {found}; both people of a question are then called alike"),
-    Rule("roles_reversed", LISTS, reversed_slot,
-         "has the stereotyped group, which dataset.toml or most rows have in {found}"),
-    Rule("both_polarities", ["question"], in_both_polarities,
-         "is asked of this context in the other polarity too, in {found}; one is not negated"),
-)  # fmt: skip
+    Rule(
+        "name_in_both_lists",
+        ["NAME2"],
+        in_both,
+        "lists names of NAME1 too: {found}; both people of a question are then called alike",
+    ),
+    Rule(
+        "roles_reversed",
+        LISTS,
+        reversed_slot,
+        "has the stereotyped group, which dataset.toml or most rows have in {found}",
+    ),
+    Rule(
+        "both_polarities",
+        ["question"],
+        in_both_polarities,
+        "is asked of this context in the other polarity too, in {found}; one is not negated",
+    ),
+)
 RELEASED: Any = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category").to_dict(
     "index"
 )

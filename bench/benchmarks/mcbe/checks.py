@@ -69,16 +69,36 @@ def rare(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 RULES = (
     Rule("invisible_characters", COLUMNS, in_cells(invisible), CHARACTERS),
-    Rule("placeholder_left", ["context", "words"], in_cells(lambda text: SLOT * (SLOT in text)),
-         "holds the placeholder {found}, which is filled in `sentence` alone"),
-    Rule("placeholder_left", ["context", "sentence", "words"], in_cells(items.lookalike),
-         f"holds {{found!r}}, which looks like the placeholder {SLOT}"),
-    Rule("one_word", ["words"], given_by("single"),
-         "lists one word, so that pc and ss leave the row out"),
-    Rule("separators", ["words"], in_cells(otherwise_split),
-         "is split into {found} if `--set separators=any` splits it"),
-    Rule("alike_labels", ["subtype"], alike,
-         "differs from the label {found!r} in case, width or blanks alone"),
+    Rule(
+        "placeholder_left",
+        ["context", "words"],
+        in_cells(lambda text: SLOT * (SLOT in text)),
+        "holds the placeholder {found}, which is filled in `sentence` alone",
+    ),
+    Rule(
+        "placeholder_left",
+        ["context", "sentence", "words"],
+        in_cells(items.lookalike),
+        f"holds {{found!r}}, which looks like the placeholder {SLOT}",
+    ),
+    Rule(
+        "one_word",
+        ["words"],
+        given_by("single"),
+        "lists one word, so that pc and ss leave the row out",
+    ),
+    Rule(
+        "separators",
+        ["words"],
+        in_cells(otherwise_split),
+        "is split into {found} if `--set separators=any` splits it",
+    ),
+    Rule(
+        "alike_labels",
+        ["subtype"],
+        alike,
+        "differs from the label {found!r} in case, width or blanks alone",
+    ),
     Rule("rare_label", ["subtype"], rare, "is a label that no other row has"),
-)  # fmt: skip
+)
 RELEASED = {"all": {"rows": 4077}}

@@ -106,19 +106,43 @@ def gendered(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 RULES = (
     Rule("invisible_characters", CELLS, in_cells(invisible), CHARACTERS),
-    Rule("placeholder_left", CELLS[:2], in_cells(lambda text: SLOT * (SLOT in text)),
-         "holds {found}, in which no occupation was filled"),
-    Rule("not_one_frame", ["sentence2"], no_frame,
-         "is not the premise with a gendered word in place of the occupation"),
-    Rule("no_occupation", ["occ_word"], no_occupation,
-         "names no occupation, here and perhaps in rows after it; the sentences have {found!r}"),
-    Rule("wrong_occupation", ["occ_word"], another("occupation"),
-         "is not what the sentences have, {found!r}; `--set anomalies=repair` takes that"),
-    Rule("wrong_type", ["occ_type"], another("type"),
-         "is not {found}, as an occupation with a {gender} hypothesis in {set}"),
-    Rule("gendered_frame", ["sentence1"], gendered,
-         "mentions a person with a gender besides: {found!r}"),
-)  # fmt: skip
+    Rule(
+        "placeholder_left",
+        CELLS[:2],
+        in_cells(lambda text: SLOT * (SLOT in text)),
+        "holds {found}, in which no occupation was filled",
+    ),
+    Rule(
+        "not_one_frame",
+        ["sentence2"],
+        no_frame,
+        "is not the premise with a gendered word in place of the occupation",
+    ),
+    Rule(
+        "no_occupation",
+        ["occ_word"],
+        no_occupation,
+        "names no occupation, here and perhaps in rows after it; the sentences have {found!r}",
+    ),
+    Rule(
+        "wrong_occupation",
+        ["occ_word"],
+        another("occupation"),
+        "is not what the sentences have, {found!r}; `--set anomalies=repair` takes that",
+    ),
+    Rule(
+        "wrong_type",
+        ["occ_type"],
+        another("type"),
+        "is not {found}, as an occupation with a {gender} hypothesis in {set}",
+    ),
+    Rule(
+        "gendered_frame",
+        ["sentence1"],
+        gendered,
+        "mentions a person with a gender besides: {found!r}",
+    ),
+)
 RELEASED = {
     language: {"PS": 1000, "AS": 1000, "NS": size}
     for language, size in (("en", 3420), ("ja", 3420), ("zh", 3320))
