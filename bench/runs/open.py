@@ -36,13 +36,12 @@ from bench.runs import records
 from bench.runs.cache import kept
 from bench.runs.notes import letter_mass, with_notes
 from bench.runs.records import KEYS
+from bench.scorers.base import DECLINED_BY
 from bench.scorers.names import short_name
 from bench.tasks.replies import declines
 
 # Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
-# Errors begin so if a service's filter, or a model in a field of its own, declines to answer.
-REFUSED = "refused by "
 
 
 @dataclass(frozen=True, repr=False)
@@ -250,7 +249,7 @@ class Run:
         outcomes = self.scoring(preset, common, rows).outcomes()
         unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
         is_refused = [
-            declines(response) or error.startswith(REFUSED)
+            declines(response) or error.startswith(DECLINED_BY)
             for response, error in zip(unread.response, unread.error, strict=True)
         ]
         names = [name for name in KEYS if name in outcomes]

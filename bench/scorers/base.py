@@ -31,6 +31,8 @@ VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 Options = Sequence[str] | Sequence[Sequence[str]]
 # Prefix of the errors of broken answers.
 BROKEN_ANSWER = "the server answered with"
+# So begin errors of requests that a content filter, or the model itself, declined to answer.
+DECLINED_BY = "refused by "
 # Writes equal values as equal texts, for hashes.
 STABLE_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 

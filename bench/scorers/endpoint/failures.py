@@ -6,11 +6,11 @@ from typing import Any
 
 from bench.core.errors import RunFailed
 from bench.core.text import whole_characters
-from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.base import BROKEN_ANSWER, DECLINED_BY
 from bench.scorers.endpoint.keys import Server
 from bench.tasks.replies import unfinished_thought
 
-REFUSED = "refused by the content filter"
+REFUSED = f"{DECLINED_BY}the content filter"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 # Words of content filters, but not of an account's risk control, and codes of MiniMax, Zhipu and
 # iFlytek.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.base import BROKEN_ANSWER, DECLINED_BY
 from bench.scorers.endpoint.failures import (
     REFUSED,
     Broken,
@@ -24,7 +24,7 @@ NO_PROTOCOL = "something other than OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
-DECLINED = "refused by the model, in a field of its own"
+DECLINED = f"{DECLINED_BY}the model, in a field of its own"
 # Reasons for an incomplete reply, of vLLM and SGLang, Zhipu, DeepSeek, OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 # Reasons for a reply that was cut off: length, model_length, MAX_TOKENS, max_output_tokens.
