@@ -4,8 +4,10 @@ import errno
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
+from bs4 import BeautifulSoup
 from nbformat import v4
 
 from bench.core.errors import RunFailed
@@ -142,6 +144,25 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
     assert page.title
     assert shows in page.body
     assert hides not in page.body
+
+
+FRAME = pd.DataFrame({"model": list("abc"), "n": [1, 2, 3]}, [1097, 13, 1112])
+
+
+@pytest.mark.parametrize(
+    ("frame", "headings"),
+    [
+        (FRAME, ["model", "n"]),
+        (FRAME.rename_axis(columns="x"), ["model", "n"]),
+        (FRAME.set_index("n"), ["model", "n", "1", "2", "3"]),
+        (FRAME.set_index("model"), ["n", "model", "a", "b", "c"]),
+        (FRAME.set_index(["n", "model"]).T, ["n", "1", "2", "3", "model", "a", "b", "c"]),
+    ],
+)
+def test_a_frame_shows_its_index_and_no_row_numbers(frame, headings):
+    soup = BeautifulSoup(site.framed(frame._repr_html_()), "html.parser")
+    assert [head.text for head in soup.select("th")] == headings
+    assert [box["tabindex"] for box in soup.select("div")] == ["0"]
 
 
 @pytest.fixture
