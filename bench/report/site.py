@@ -75,6 +75,10 @@ class Page(NamedTuple):
         return f"{self.name}.html"
 
     @property
+    def is_failed(self) -> bool:
+        return bool(self.trouble) and not self.is_left_out
+
+    @property
     def is_left_out(self) -> bool:
         """Whether its notebook had no runs."""
         return bool(self.trouble and self.trouble.kind == NoRuns.__name__)
@@ -191,36 +195,44 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> None:
-    """Write the pages of a report, those of answers, and the index.
+class Site:
+    """The pages of a report, which link to each other.
 
-    Args:
-        notebooks: the pages made from notebooks, the index last.
+    Attributes:
+        pages: those from notebooks, but the index.
         runs: by the folder of the model and the key of the variant.
+        answers: the pages of answers, by the variants that have a page, and runs.
     """
-    *notebooks, index = [page for page in notebooks if not page.is_left_out]
-    answers = {page.name.removeprefix(ANSWERS): page for page in answers_pages(plan, runs)}
-    benchmarks = [variant.key for variant in plan.variants]
-    groups = {
-        "Benchmarks": [page for page in notebooks if page.name in benchmarks],
-        "Analyses": [page for page in notebooks if page.name not in benchmarks],
-    }
-    pages = [*notebooks, *answers.values()]
 
-    def render(page: Page, template: str, **values: Any) -> None:
-        values |= {"plan": plan, "pages": pages, "groups": groups, "answers": answers}
-        text = _environment().get_template(template).render(**values, page=page)
-        atomic_write(folder / page.file, text)
+    def __init__(self, plan: Study, folder: Path, pages: Sequence[Page], runs: Runs) -> None:
+        self.plan, self.folder, self.pages, self.runs = plan, folder, pages, runs
+        keys = {key for _model, key in runs}
+        self.answers = {
+            one.key: Page(f"{ANSWERS}{one.key}", f"{one.title} answers", f"{one.title}: {TITLE}")
+            for one in plan.variants
+            if one.page and one.key in keys
+        }
 
-    for page in notebooks:
-        if page.name in answers:
-            link = rf"\1<a href='{answers[page.name].file}#\2'>\3</a>"
-            page = page._replace(body=CATEGORY.sub(link, page.body))
-        render(page, "page.html.j2")
-    for key, page in answers.items():
-        own = [run for (_model, variant), run in runs.items() if variant == key]
-        render(page, "items.html.j2", **_shown(own))
-    render(index._replace(title=plan.title, contents=()), "page.html.j2")
+    def write(self) -> None:
+        """Write all pages but the index."""
+        for page in self.pages:
+            if page.name in self.answers:
+                link = rf"\1<a href='{self.answers[page.name].file}#\2'>\3</a>"
+                page = page._replace(body=CATEGORY.sub(link, page.body))
+            self.render(page, "page.html.j2")
+        for key, page in self.answers.items():
+            runs = [run for (_model, variant), run in self.runs.items() if variant == key]
+            self.render(page, "items.html.j2", **_shown(runs))
+
+    def render(self, page: Page, template: str, **values: Any) -> None:
+        """Write a page."""
+        keys = [variant.key for variant in self.plan.variants]
+        benchmarks = [page for page in self.pages if page.name in keys]
+        analyses = [page for page in self.pages if page.name not in keys]
+        values |= {"groups": {"Benchmarks": benchmarks, "Analyses": analyses}}
+        values |= {"pages": [*self.pages, *self.answers.values()], "answers": self.answers}
+        text = _environment().get_template(template).render(**values, plan=self.plan, page=page)
+        atomic_write(self.folder / page.file, text)
 
 
 def write_answers(runs: Sequence[Run], file: Path) -> Path:
@@ -240,16 +252,6 @@ def _shown(runs: Sequence[Run]) -> dict[str, Any]:
     languages = runs[0].metadata["data"]["language"].split(",")
     language = languages[0].strip() if len(languages) == 1 else "en"
     return {"shown": items.read(runs), "data_language": language}
-
-
-def answers_pages(plan: Study, runs: Runs) -> list[Page]:
-    """List the pages of answers: one for each variant that has a page, and runs."""
-    keys = {key for _model, key in runs}
-    return [
-        Page(f"{ANSWERS}{variant.key}", f"{variant.title} answers", f"{variant.title}: {TITLE}")
-        for variant in plan.variants
-        if variant.page and variant.key in keys
-    ]
 
 
 @cache

@@ -24,12 +24,15 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
     [
         ("cbbq", {"modles": []}, "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
         ("cbqb", {"modles": []}, "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
-        ("meta_evaluation", {"model": {"a": 1}}, "found {'a': 1}; of this type are options"),
+        ("meta_evaluation", {"model": {"a": 1}}, "model: expected str, found {'a': 1}"),
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = NOTEBOOKS / f"{notebook}.ipynb"
-    assert message in refusal(jobs.check_parameters, source, given)
+    def check():
+        source = NOTEBOOKS / f"{notebook}.ipynb"
+        jobs.check_parameters(source, jobs.types_of_parameters(source), given)
+
+    assert message in refusal(check)
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
