@@ -1,6 +1,7 @@
 """Commands that ask models, and score, show and export results."""
 
 import sys
+import webbrowser
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,7 @@ def answers(
     runs: list[str] = RUNS,
     out: str = given("FILE", "File of the page; default: ./answers.html."),
 ) -> None:
-    """Write a page with the questions of a benchmark and the answer of each model."""
+    """Write a page with the questions of a benchmark and the answers of any runs, without a study."""
     from bench.report import site
     from bench.run import Run
 
@@ -139,6 +140,7 @@ def export(
 def report(
     study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
+    in_browser: bool = switch("--open", "Open the index in a browser."),
     dry_run: bool = DRY_RUN,
     format: Format = FORMAT,
 ) -> None:
@@ -152,7 +154,7 @@ def report(
     folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
     if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
         say(f"nothing has changed since the report in {folder} was made")
-        print(folder / "index.html")
+        _show(folder / "index.html", in_browser)
         return
     # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -165,10 +167,16 @@ def report(
             say(f"run this first: {step}")
         return
     made = build.make(plan, out or None)
-    print(made.page)
+    _show(made.page, in_browser)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
+
+
+def _show(page: Path, in_browser: bool) -> None:
+    print(page)
+    if in_browser:
+        webbrowser.open(page.resolve().as_uri())
 
 
 @command("notebooks work", "notebooks .")

@@ -78,7 +78,8 @@ LOCKS = (LOCK, LOCK + HELD)
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder of a run for writing; remove it again if no run began in it."""
+    """Lock the folder of a run for writing; if no run begins in it, remove what we made for it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +97,8 @@ def run_lock(folder: Path) -> Iterator[None]:
             if not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
-                    folder.rmdir()
+                    for path in missing:
+                        path.rmdir()
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import webbrowser
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from bench import tasks
 from bench.benchmarks import get, names
+from bench.report import fingerprint
 
 
 def rows_of(out, *keys):
@@ -178,6 +180,17 @@ def test_a_report_that_cannot_be_written_names_the_option(bench):
     status, out, err = bench("report --out file/report")
     assert (status, out) == (2, "")
     assert "or give another --out" in err
+
+
+def test_a_report_can_be_opened_in_a_browser(bench, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(fingerprint, "is_unchanged", lambda *_: True)
+    index = Path("out/index.html").resolve()
+    assert (
+        bench("report --out out")[:2] == bench("report --out out --open")[:2] == (0, f"{index}\n")
+    )
+    assert opened == [index.as_uri()]
 
 
 UNWRITTEN = "bench: standard output: cannot be written"

@@ -218,8 +218,8 @@ def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):
         RECORDS.write_bytes(b"PAR1")
         assert "is asking this run; wait" in refusal(ask)
     assert RECORDS.read_bytes() == b"PAR1"
-    # A folder in which no run was begun is removed.
-    refusal(ask, "new", model="replay:nothing.jsonl")
+    # The folders of a run that did not begin are removed.
+    refusal(ask, "new/model/run", model="replay:nothing.jsonl")
     assert not Path("new").exists()
 
 
