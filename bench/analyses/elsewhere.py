@@ -13,7 +13,7 @@ from bench.metrics.table import ALL
 from bench.metrics.user_tables import Frame, Table, as_numbers, is_overall
 from bench.runs.models import family, size_in
 
-# The columns that have a default; of `benchmark` and `family`, the file or the model's name says it.
+# The columns that have a default: for `benchmark` it is the name of the file.
 DEFAULTS = {"benchmark": "", "family": "", "category": ALL, "task": ALL, "metric": "score"}
 DEFAULTS |= {"title": "", "worse": "", "unit": "points", "doubt": ""}
 # The columns with a fixed set of words.
