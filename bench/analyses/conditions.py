@@ -19,7 +19,7 @@ from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.runs.explain import explain
 from bench.runs.items import data_conflict
-from bench.runs.open import Run, labels
+from bench.runs.open import Run, labels, model_names
 from bench.runs.outcomes import outcomes
 from bench.runs.scores import score
 
@@ -133,6 +133,7 @@ def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Ser
     by_task: dict[Any, str] = {}
     if runs:
         scores = explain(score(*runs, preset=preset or None))
+        scores["model"] = scores.model.map(dict(zip(labels(runs), model_names(runs), strict=True)))
         scores = scores[scores.primary & (scores.category == ALL)]
         for (*place, _metric), own in scores.groupby(["model", "task", "metric"], sort=False):
             by_task.setdefault(tuple(place), "" if (own.doubt == "").any() else own.doubt.iloc[0])
@@ -160,7 +161,7 @@ def _by_condition(
     runs: Sequence[Run], condition: Callable[[Run], str], name: str
 ) -> dict[str, list[Run]]:
     """Group the runs of models that were asked under two conditions or more."""
-    rows = pd.DataFrame({"model": labels(runs), "value": [condition(run) for run in runs]})
+    rows = pd.DataFrame({"model": model_names(runs), "value": [condition(run) for run in runs]})
     sides: dict[str, list[Run]] = {value: [] for value in rows.value}
     for _model, own in rows.groupby("model", sort=False):
         if len(set(own.value)) > 1:
