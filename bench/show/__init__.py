@@ -335,7 +335,8 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
         if headings.setdefault(row["variant"], (row["title"], row["worse"]))[0] != row["title"]:
             continue
         line = primary.metric_of(get(row["benchmark"]), row)
-        note = sentences([primary.unread(line, row), row["note"]])
+        doubt = row["doubt"] and f"{row['doubt']}."
+        note = sentences([doubt, primary.unread(line, row), row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")
         cells[row["model"], row["variant"]] |= {
