@@ -68,8 +68,10 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
-    """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
+    """Write a table as LaTeX with booktabs, without empty columns; NaN is a dash."""
     frame = _texts(frame, lambda text: plain(" ".join(text.splitlines())))
+    if len(frame):
+        frame = frame.loc[:, (frame != "").any()]
     for name in [name for name in P_VALUES if name in frame]:
         frame[name] = frame[name].map(lambda p: p if math.isnan(p) else p_value(p))
     with pd.option_context("styler.render.max_elements", MAX_CELLS):
