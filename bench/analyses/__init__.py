@@ -135,7 +135,7 @@ def open_scores(
         preset: the preset of the scores; default: the runs' own.
         columns: numbers of models, by the name of a column, for example `{"billions": {"gpt-x":
             175}}`. Models have their name in `bench run` or in tables; others keep their value.
-        needed: columns that the scores have to have.
+        needed: columns that a CSV has to have and that tell its scores apart.
 
     Returns:
         Scores as `bench.explain` returns them. The scores of runs also have `asked_as`, `family`
@@ -164,7 +164,6 @@ def open_scores(
         for is_common in (False, True)
     ]
     own, common = (_with_columns(table, columns or {}) for table in tables)
-    Table(own, "scores of runs").check_columns(*needed)
     return Scores(own, common, found)
 
 
