@@ -316,29 +316,34 @@ class Run:
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, or patterns of folders, each with a run."""
+    """Open runs, given as runs, their folders, folders above them, or patterns of folders."""
     runs: list[Run] = []
-    for one in given:
-        found = find_runs(one)
-        if not found:
-            raise BadInput(f"{one}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID")
-        runs += found
+    for place in given:
+        in_place = find_runs(place)
+        if not in_place:
+            raise BadInput(
+                f"{place}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
+            )
+        runs += in_place
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
 
 
 def find_runs(given: Run | str | Path) -> list[Run]:
-    """Open the runs whose folders match a pattern, the run of one folder, or a run itself."""
+    """Open the runs in, or below, the folders that match a pattern; or a run itself."""
     return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or the one folder that it names."""
-    if not glob.has_magic(str(pattern)):
-        return [Path(pattern)]
-    paths = sorted(map(Path, glob.glob(str(pattern))))
-    return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    """List the folders of runs that match a pattern, or that are in the folder that it names."""
+    if glob.has_magic(str(pattern)):
+        paths = sorted(map(Path, glob.glob(str(pattern))))
+        return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    folder = Path(pattern)
+    if (folder / records.RUN_JSON).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.rglob(records.RUN_JSON)) or [folder]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:

@@ -76,7 +76,8 @@ OWN_ENTRY = f"""\
 @software{{bias_workbench,
   author = {{{{bias-workbench authors}}}},
   title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
-  version = {{{__version__}}}
+  version = {{{__version__}}},
+  year = {{2026}}
 }}
 """
 

@@ -34,9 +34,10 @@ class Checkpoint(Backend):
 
     @classmethod
     def load(cls, rest: str, **options: Any) -> Model:
-        from bench.scorers.local.device import placement  # this imports torch
+        from bench.scorers.local.device import placement, yield_to_others  # this imports torch
         from bench.scorers.local.load import load
 
         given = [options.pop(name, None) for name in ("device", "dtype", "batch_tokens")]
         where = placement(*given)  # refuses a wrong option before a download
+        yield_to_others(where)
         return load(rest, hub.locate(rest), where, **options)
