@@ -1,4 +1,4 @@
-"""The forest plot of scores with their intervals, and the picture of a report's index."""
+"""The forest plot of scores with their intervals."""
 
 import math
 import textwrap
@@ -13,20 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from bench.figures.style import (
-    FAINT,
-    WIDTH,
-    colours,
-    label,
-    markers,
-    set_title,
-    style,
-)
+from bench.figures.style import FAINT, MARKS, WIDTH, colours, label, markers
 from bench.metrics import primary
-from bench.metrics.table import PrimaryMetric
 
-# The primary metric of each panel, by the panel's name.
-Panels = dict[str, PrimaryMetric]
 # The most panels next to each other.
 MOST_COLUMNS = 3
 # Inches of a line.
@@ -93,15 +82,16 @@ def forest(
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
-    # Greys for all that is no model.
-    palette = dict(zip(dots, sns.color_palette("Greys", len(dots) + 2)[:1:-1], strict=True))
+    looks = list(dict.fromkeys(rows[coloured])) if coloured else [""]
     if coloured == "model":
-        palette |= colours(list(dict.fromkeys(rows.model)))
-        palette |= dict.fromkeys(_references(rows), FAINT)
-    marks = markers(dots) if hue else {"": "o"}
+        palette, marks = colours(looks), markers(looks)
+    else:  # greys for all that is no model
+        greys = sns.color_palette("Greys", len(looks) + 2)[:1:-1]
+        palette = dict(zip(looks, greys, strict=True))
+        marks = {look: MARKS[k % len(MARKS)] for k, look in enumerate(looks)}
     panels = dict(list(rows.groupby(col, sort=False))) if col else {"": rows}
     columns = min(len(panels), MOST_COLUMNS)
-    width = 1.25 * WIDTH / columns if columns > 1 else WIDTH
+    width = WIDTH / columns
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
     shape = (math.ceil(len(panels) / columns), columns)
     size = (columns * width, shape[0] * height)
@@ -114,8 +104,8 @@ def forest(
         for _, row in panel.iterrows():
             k = dots.index(row[hue]) if hue else 0
             at = lines.index(row[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
-            colour = palette[row[coloured] if coloured else ""]
-            _draw(ax, row, at, common, {"color": colour, "marker": marks[dots[k]]})
+            look = row[coloured] if coloured else ""
+            _draw(ax, row, at, common, {"color": palette[look], "marker": marks[look]})
         if not np.isnan(common):
             ax.axvline(common, color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_yticks(range(len(lines)), _names(rows, y, lines))
@@ -218,62 +208,3 @@ def _scale(
     if percent:
         axis = ax.xaxis if which == "x" else ax.yaxis
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
-
-
-def scores_by_bias(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
-    """Draw scores against the bias that was put into models; more bias is up.
-
-    Args:
-        rows: of score tables, with columns `panel` and `bias`.
-    """
-    style()
-    models = list(dict.fromkeys(rows.model))
-    palette, marks = colours(models), markers(models)
-    size = (1.5 * WIDTH, 3.2 + 0.1 * len(models))
-    fig = Figure(figsize=size, layout="constrained")
-    axes = fig.subplots(1, len(panels), squeeze=False)[0]
-    for ax, (name, line) in zip(axes, panels.items(), strict=True):
-        in_panel = rows[rows.panel == name]
-        ax.plot(in_panel.groupby("bias").score.mean(), color=FAINT, lw=1, zorder=1)
-        # Models of one bias stand next to each other.
-        in_panel = in_panel.assign(x=in_panel.bias + 0.03 * in_panel.groupby("bias").cumcount())
-        row: Any
-        for row in in_panel.itertuples():
-            colour = palette[row.model]
-            ax.vlines(row.x, row.ci_low, row.ci_high, color=colour)
-            ax.plot(row.x, row.score, marks[row.model], color=colour, label=row.model, ms=7)
-        _scale(ax, "y", line.limits, line.share, is_reversed=not line.biased_is_high)
-        for baseline in in_panel.baseline[in_panel.baseline_of == ""].dropna().head(1):
-            ax.axhline(baseline, color=FAINT, ls="--", lw=1, zorder=0)
-        ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.25, 0.5, 0.75, 1])
-        ax.set_title(textwrap.fill(name, TITLE_CHARACTERS), fontsize="small")
-        ax.set_xlabel("bias put in", fontsize="small")
-        sns.despine(ax=ax)
-    axes[0].set_ylabel("more bias →", fontsize="small")
-    handles = [Line2D([], [], color=palette[name], marker=marks[name], ls="") for name in models]
-    fig.legend(
-        handles, models, loc="outside lower center", ncols=4, frameon=False, fontsize="small"
-    )
-    set_title(fig, title)
-    return fig
-
-
-def scores_beside(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
-    """Draw the scores of each model as a forest plot, the most biased in the first panel first.
-
-    Args:
-        rows: of score tables, with a column `panel`; more bias is on the right.
-    """
-    style()
-    first, line = next(iter(panels.items()))
-    is_first = rows.panel == first
-    in_order = rows[is_first].sort_values("score", ascending=not line.biased_is_high, kind="stable")
-    ranked = pd.concat([in_order, rows[~is_first]])
-    sides = {name: "higher" if line.biased_is_high else "lower" for name, line in panels.items()}
-    fig = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
-    for ax, line in zip(fig.axes, panels.values(), strict=True):
-        _scale(ax, "x", line.limits, line.share, is_reversed=not line.biased_is_high)
-        ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
-    set_title(fig, title)
-    plt.close(fig)  # it is returned, and not shown twice
-    return fig

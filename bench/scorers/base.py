@@ -33,6 +33,10 @@ Options = Sequence[str] | Sequence[Sequence[str]]
 BROKEN_ANSWER = "the server answered with"
 # So begin errors of requests that a content filter, or the model itself, declined to answer.
 DECLINED_BY = "refused by "
+# Answers of a local model are saved at least so often.
+SAVE_SECONDS = 60.0
+# Requests that a slow local model gets together in any case.
+FEWEST_TOGETHER = 4
 # Writes equal values as equal texts, for hashes.
 STABLE_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 
@@ -292,9 +296,26 @@ class Model(Backend):
         return [answers[i] for i in range(len(requests))]
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        """Yield the requests of some blocks with their answers, in any order, as they come."""
+        """Yield the requests of some blocks with their answers, in any order, as they come.
+
+        We split a block if we expect it to take longer than `SAVE_SECONDS`.
+        """
+        seconds: dict[str, float] = {}  # of a request by its type, in the last part
         for block in blocks:
-            yield list(zip(block, self.answer(block), strict=True))
+            start = 0
+            while start < len(block):
+                request_type = block[start].request_type
+                size = int(SAVE_SECONDS / max(seconds.get(request_type, 0), 1e-9))
+                part = block[start : start + max(size, FEWEST_TOGETHER)]
+                began = time.perf_counter()
+                answers = self.answer(part)
+                seconds[request_type] = (time.perf_counter() - began) / len(part)
+                yield list(zip(part, answers, strict=True))
+                start += len(part)
+
+    def waiting(self) -> list[tuple[Request, Answer]]:
+        """Return the answers that have come and that an interrupted `stream` did not yield."""
+        return []
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         if not requests:

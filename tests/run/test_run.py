@@ -13,6 +13,7 @@ import pytest
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import ask as asking
+from bench.scorers import base
 from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
 from bench.scorers.simulated import Simulated
@@ -209,6 +210,43 @@ def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(monkeypat
     assert records.count(Path("killed")) == sum(map(len, added))
     judged("killed")
     pd.testing.assert_frame_equal(columns("killed"), expected)
+
+
+def test_answers_that_have_come_are_recorded_at_an_interrupt(asked, monkeypatch):
+    waiting = []
+
+    def stream(self, blocks):
+        requests = [request for block in blocks for request in block]
+        answers = list(zip(requests, self.answer(requests), strict=True))
+        yield answers[:1]
+        waiting.extend(answers[1:5])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Simulated, "stream", stream)
+        patch.setattr(Simulated, "waiting", lambda self: waiting)
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+    assert records.count(Path("out")) == 5
+    ask("undisturbed")
+    ask()
+    pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sizes"), [(0.1, [4, 16, 16, 16]), (5, [4, 12, 4, 12]), (30, [4, 4, 4, 4])]
+)
+def test_the_answers_of_a_slow_model_are_saved_by_the_minute(monkeypatch, seconds, sizes):
+    now, asked = [0.0], []
+
+    def wait(requests):
+        now[0] += seconds * len(requests)
+        asked.append(len(requests))
+
+    monkeypatch.setattr(base.time, "perf_counter", lambda: now[0])
+    watch(monkeypatch, wait)
+    ask()
+    assert asked[:4] == sizes
 
 
 def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):

@@ -135,6 +135,9 @@ class Endpoint(Model):
             self._refused += answer.error == failures.REFUSED
             yield [(request, answer)]
 
+    def waiting(self) -> list[tuple[Request, Answer]]:
+        return list(self._client.waiting())
+
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, several at once; the answers keep their order."""
         answers = {id(request): answer for ((request, answer),) in self.stream([requests])}

@@ -50,6 +50,8 @@ FILES = [f"*.{kind}" for kind in KINDS]
 # Files in folders, and a second copy of the weights that transformers does not read.
 UNUSED_FILES = ["*/*", "consolidated*"]
 
+# The beginning of a revision that is a hash of files.
+HASH = "sha256:"
 # We report a larger file, because its hash takes seconds.
 REPORTED_BYTES = 1 << 30
 
@@ -263,7 +265,7 @@ def _hash(*files: tuple[Any, ...]) -> str:
         with path.open("rb") as stream:
             while part := stream.read(1 << 20):
                 total.update(part)
-    return f"sha256:{total.hexdigest()[:16]}"
+    return f"{HASH}{total.hexdigest()[:16]}"
 
 
 def _files(path: Path) -> Iterable[tuple[str, Path]]:
