@@ -206,5 +206,5 @@ class Causal(LocalModel):
 
     def _decode(self, ids: Sequence[int]) -> str:
         """Decode a reply without special tokens, but with the tags of its thought."""
-        shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
-        return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
+        visible = [i for i in ids if i not in self._hidden] if self._hidden else ids
+        return str(self.tokenizer.decode(visible, skip_special_tokens=not self._hidden))

@@ -151,8 +151,8 @@ class Masked(LocalModel):
             with reading_at(self.network, positions):
                 logits: torch.Tensor = self.network(input_ids=ids, attention_mask=mask).logits[0]
                 return logits
-        every = self.network(input_ids=ids, attention_mask=mask).logits
-        return every[torch.arange(len(positions)), torch.tensor(positions)]
+        logits = self.network(input_ids=ids, attention_mask=mask).logits
+        return logits[torch.arange(len(positions)), torch.tensor(positions)]
 
 
 class Classifier(LocalModel):

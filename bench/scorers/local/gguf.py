@@ -187,8 +187,8 @@ class GGUF:
             used.add(ROPE_FACTORS)
         if "long_factor" in rope:
             used |= set(LONG_FACTORS.values())
-        others = [name for name in self._names if name not in used]
-        if unused := [name for name in others if not name.startswith(OTHER_SENSES)]:
+        unplaced = [name for name in self._names if name not in used]
+        if unused := [name for name in unplaced if not name.startswith(OTHER_SENSES)]:
             raise self._refusal(f"has the tensors {_first(unused)}")
         n_dimensions = self._keys.get("rope.dimension_count")
         if n_dimensions and sizes and sizes != {n_dimensions}:

@@ -84,8 +84,8 @@ def _of_other_parts(names: Sequence[str], network: Any, config: Any) -> set[str]
     )
     first = getattr(text_config, "num_hidden_layers", 0)
     further = range(first, first + (getattr(text_config, "num_nextn_predict_layers", 0) or 0))
-    others = _names_in_other_classes(config)
-    heads = {name for name in others if name.rpartition(".")[0] not in parts}
+    other_names = _names_in_other_classes(config)
+    heads = {name for name in other_names if name.rpartition(".")[0] not in parts}
     layers = {name for name in names if (match := LAYER.search(name)) and int(match[1]) in further}
     return heads | layers | {name for name in names if name.startswith(towers)}
 
