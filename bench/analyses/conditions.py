@@ -19,7 +19,7 @@ from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.runs.explain import explain
 from bench.runs.items import data_conflict
-from bench.runs.open import Run, labels
+from bench.runs.open import Run, labels, model_names
 from bench.runs.outcomes import outcomes
 from bench.runs.scores import score
 
@@ -134,6 +134,7 @@ def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Ser
     by_task: dict[Any, str] = {}
     if runs:
         scores = explain(score(*runs, preset=preset or None))
+        scores["model"] = scores.model.map(dict(zip(labels(runs), model_names(runs), strict=True)))
         scores = scores[scores.primary & (scores.category == ALL)]
         for (*place, _metric), own in scores.groupby(["model", "task", "metric"], sort=False):
             by_task.setdefault(tuple(place), "" if (own.doubt == "").any() else own.doubt.iloc[0])
@@ -161,7 +162,7 @@ def _by_condition(
     runs: Sequence[Run], condition: Callable[[Run], str], name: str
 ) -> dict[str, list[Run]]:
     """Group the runs of models that were asked under two conditions or more, on one benchmark."""
-    rows = pd.DataFrame({"model": labels(runs), "value": [condition(run) for run in runs]})
+    rows = pd.DataFrame({"model": model_names(runs), "value": [condition(run) for run in runs]})
     rows["benchmark"] = [run.benchmark for run in runs]
     counts = rows.groupby(["benchmark", "model"], sort=False).value.nunique()
     asked_twice = counts[counts > 1].index.get_level_values("benchmark")
