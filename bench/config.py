@@ -1,5 +1,6 @@
 """Describe the options of a run once, for `evaluate`, the command, studies and repeats."""
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -80,6 +81,25 @@ class Options(BaseModel):
             elif field.description:
                 options[name] = field
         return options
+
+    @classmethod
+    def signature(cls, function: Callable[..., Any]) -> inspect.Signature:
+        """Return the signature of a function with these options in place of its `**options`.
+
+        Python's help and the completion of notebooks show it.
+        """
+        *parameters, _options = inspect.signature(function).parameters.values()
+        names = {parameter.name for parameter in parameters}
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.get_default(call_default_factory=True),
+            )
+            for name, field in cls.model_fields.items()
+            if name not in names
+        ]
+        return inspect.Signature(parameters)
 
     @classmethod
     def flag(cls, name: str) -> str:
@@ -307,7 +327,7 @@ class RunConfig(Generation, Where):
     """mcbe, cbbq or nli_coal; not with --from."""
 
     model: str = option("", metavar="MODEL")
-    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL,
+    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME, openai:NAME@URL,
     python:MODULE:FUNCTION, replay:FILE, predictions:FILE, simulated:..., tiny:SIZE."""
 
     as_model: str | None = option(None, metavar="NAME")

@@ -8,6 +8,9 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import threading
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from bench.core.progress import progress, say
 from bench.data import readers
 from bench.scorers.local import hub
 from bench.scorers.local.checkpoint import n_positions
-from bench.scorers.local.device import placement
+from bench.scorers.local.device import placement, yield_to_others
 from bench.scorers.local.load import load
 from bench.tasks.nli_labels import LABELS, label
 
@@ -32,6 +35,7 @@ PACKAGES = ("bias-workbench", "torch", "transformers", "tokenizers", "accelerate
 # The names of premise, hypothesis and label in corpora; the first one counts.
 COLUMNS = (("sentence1", "premise"), ("sentence2", "hypothesis", "hypo"), ("gold_label", "label"))
 LEARNING_RATE = 2e-5
+SAVE_SECONDS = 60.0
 Pairs = list[tuple[str, ...]]  # premise, hypothesis and label
 
 
@@ -110,6 +114,7 @@ def train(
         raise BadInput(f"{out}: is there already, and no training of ours; give another --out")
     transformers.set_seed(seed)  # of a new head
     where = placement("cpu", "float32", None)
+    yield_to_others(where)
     model: Any = load(checkpoint, files, where, Generation(), new_head=new_head)
     with explain_write_errors(out):
         atomic_write(work / ABOUT, json.dumps(about))
@@ -135,9 +140,22 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         wanted = torch.tensor([columns[name] for name in labels])
         return {**tokenizer(premises, hypotheses, **shape), "labels": wanted}
 
-    class Bar(transformers.TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
+    class Saving(transformers.TrainerCallback):
+        """Saves by the minute, and after the step in which the user interrupts the training."""
+
+        saved, is_interrupted = time.monotonic(), False
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             bar.update(state.global_step - bar.n)
+            control.should_save |= time.monotonic() - self.saved > SAVE_SECONDS
+            if self.is_interrupted:
+                control.should_save = control.should_training_stop = True
+
+        def on_save(self, *_: Any, **__: Any) -> None:
+            self.saved = time.monotonic()
+
+        def interrupt(self, *_: Any) -> None:
+            self.is_interrupted = True
 
     steps = -(-len(pairs) // 32)  # of an epoch
     arguments = transformers.TrainingArguments(
@@ -146,7 +164,7 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         learning_rate=LEARNING_RATE,
         per_device_train_batch_size=32,
         seed=about["seed"],
-        save_steps=min(500, steps),
+        save_strategy="epoch",
         save_total_limit=1,
         bf16=torch.cuda.is_available() and torch.cuda.is_bf16_supported(),
         dataloader_pin_memory=torch.cuda.is_available(),
@@ -156,10 +174,20 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         if not read_json(folder / "trainer_state.json"):  # it is written last
             shutil.rmtree(folder)
     last = get_last_checkpoint(str(work))
-    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[Bar()])
+    saving = Saving()
+    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[saving])
     trainer.remove_callback(transformers.PrinterCallback)
     with (
         progress(about["epochs"] * steps, f"training {work.parent}", "steps") as bar,
         explain_others(RunFailed, "the training broke off: ", f"; {CONTINUES}"),
     ):
-        trainer.train(resume_from_checkpoint=last)
+        # Other threads of a program get no signals.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, saving.interrupt) if is_main else None
+        try:
+            trainer.train(resume_from_checkpoint=last)
+        finally:
+            if is_main:
+                signal.signal(signal.SIGINT, before)
+    if saving.is_interrupted:
+        raise KeyboardInterrupt

@@ -7,6 +7,7 @@
 Runs are folders, or patterns of these.
 """
 
+import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +27,11 @@ from bench.run import evaluate_all
 from bench.runs import records
 from bench.runs.explain import explain
 from bench.runs.models import models as model_facts
-from bench.runs.open import Run, find_runs, run_folders
+from bench.runs.open import Run, find_runs, labels, run_folders
 from bench.runs.scores import score
+
+# The name of the folder of runs in messages, which do not depend on where it is.
+DEFAULT_FOLDER = "reports/runs"
 
 
 def opened(
@@ -56,15 +60,15 @@ def opened(
     """
     runs, benchmarks, models = parameters(runs=runs, benchmarks=benchmarks, models=models)
     wanted = [resolve(name) for name in benchmarks] or list(names())
-    runs = runs or _runs_there(wanted)
-    if not runs:
+    named = [run for one in runs for run in find_runs(one)] if runs else _runs_there(wanted)
+    if not named and not runs:
+        say(f"no runs of real models in {DEFAULT_FOLDER}: a demonstration of {', '.join(demo)}")
         options = options or {}
         return [
             run
             for name in (wanted if benchmarks else options or wanted)
             for run in evaluate_all(name, demo, **{"data": OWN_SAMPLES, **options.get(name, {})})
         ]
-    named = [run for one in runs for run in find_runs(one)]
     kept = [
         run
         for run in named
@@ -76,18 +80,24 @@ def opened(
             f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is "
             f"{have or 'none in ' + ', '.join(map(str, runs))}"
         )
+    if not runs:
+        _say_opened(f"in {DEFAULT_FOLDER}", kept, "; name others in `runs`")
+    elif any(glob.has_magic(str(pattern)) for pattern in runs):
+        _say_opened(f"match {', '.join(map(str, runs))}", kept)
     return kept
+
+
+def _say_opened(why: str, runs: Sequence[Run], more: str = "") -> None:
+    names = [f"{name} on {run.benchmark}" for name, run in zip(labels(runs), runs, strict=True)]
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    say(f"{count} {why}: {', '.join(names)}{more}")
 
 
 def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
     """Open the runs of real models in the default folder."""
-    folder = default_folders.runs()
-    folders = filter(records.is_complete, run_folders(f"{folder}/*/*"))
+    folders = filter(records.is_complete, run_folders(f"{default_folders.runs()}/*/*"))
     runs = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
-    found = [run for run in runs if run.benchmark in benchmarks]
-    if found:
-        say(f"runs of {folder}: {len(found)}; name others in `runs`")
-    return found
+    return [run for run in runs if run.benchmark in benchmarks]
 
 
 class Scores(NamedTuple):
@@ -125,7 +135,7 @@ def open_scores(
         preset: the preset of the scores; default: the runs' own.
         columns: numbers of models, by the name of a column, for example `{"billions": {"gpt-x":
             175}}`. Models have their name in `bench run` or in tables; others keep their value.
-        needed: columns that the scores have to have.
+        needed: columns that a CSV has to have and that tell its scores apart.
 
     Returns:
         Scores as `bench.explain` returns them. The scores of runs also have `asked_as`, `family`
@@ -154,7 +164,6 @@ def open_scores(
         for is_common in (False, True)
     ]
     own, common = (_with_columns(table, columns or {}) for table in tables)
-    Table(own, "scores of runs").check_columns(*needed)
     return Scores(own, common, found)
 
 

@@ -19,7 +19,7 @@ from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.runs.explain import explain
 from bench.runs.items import data_conflict
-from bench.runs.open import Run, labels
+from bench.runs.open import Run, labels, model_names
 from bench.runs.outcomes import outcomes
 from bench.runs.scores import score
 
@@ -59,7 +59,8 @@ def open_conditions(
         runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
         csv: a file of scores, in place of runs: see `bench.read_scores`. Its column `prompts` is
             the condition.
-        benchmark: default: CBBQ, or the only one of the file.
+        benchmark: default: the first one with two conditions, or the only one of the file. The
+            demonstration is about CBBQ.
         condition: the function that returns the condition of a run.
         name: the name of the conditions in messages.
         preset: the preset of the outcomes; default: the runs' own.
@@ -83,11 +84,11 @@ def open_conditions(
         wanted = [benchmark] if benchmark else []
         scores = read_scores(csv, "prompts", benchmarks=wanted, models=models)
         return _of_categories(str(csv), scores), []
-    benchmark = benchmark or "cbbq"
     given = given or [
-        evaluate(benchmark, partial=True, data=OWN_SAMPLES, **options, **own) for own in demo
+        evaluate(benchmark or "cbbq", partial=True, data=OWN_SAMPLES, **options, **own)
+        for own in demo
     ]
-    found = opened(given, benchmarks=[benchmark], models=models)
+    found = opened(given, benchmarks=[benchmark] if benchmark else [], models=models)
     sides = _by_condition(found, condition, name)
     parts = [
         outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
@@ -133,6 +134,7 @@ def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Ser
     by_task: dict[Any, str] = {}
     if runs:
         scores = explain(score(*runs, preset=preset or None))
+        scores["model"] = scores.model.map(dict(zip(labels(runs), model_names(runs), strict=True)))
         scores = scores[scores.primary & (scores.category == ALL)]
         for (*place, _metric), own in scores.groupby(["model", "task", "metric"], sort=False):
             by_task.setdefault(tuple(place), "" if (own.doubt == "").any() else own.doubt.iloc[0])
@@ -159,8 +161,12 @@ def _in_common(rows: pd.DataFrame) -> pd.DataFrame:
 def _by_condition(
     runs: Sequence[Run], condition: Callable[[Run], str], name: str
 ) -> dict[str, list[Run]]:
-    """Group the runs of models that were asked under two conditions or more."""
-    rows = pd.DataFrame({"model": labels(runs), "value": [condition(run) for run in runs]})
+    """Group the runs of models that were asked under two conditions or more, on one benchmark."""
+    rows = pd.DataFrame({"model": model_names(runs), "value": [condition(run) for run in runs]})
+    rows["benchmark"] = [run.benchmark for run in runs]
+    counts = rows.groupby(["benchmark", "model"], sort=False).value.nunique()
+    asked_twice = counts[counts > 1].index.get_level_values("benchmark")
+    rows = rows[rows.benchmark.isin(asked_twice[:1])] if len(asked_twice) else rows
     sides: dict[str, list[Run]] = {value: [] for value in rows.value}
     for _model, own in rows.groupby("model", sort=False):
         if len(set(own.value)) > 1:
@@ -170,7 +176,7 @@ def _by_condition(
             for value, run in chosen.items():
                 sides[value].append(run)
     if not any(sides.values()):
-        values = rows.groupby("model", sort=False).value.unique()
+        values = rows.groupby(rows.model + " on " + rows.benchmark, sort=False).value.unique()
         have = "; ".join(f"{model}: {', '.join(own)}" for model, own in values.items())
         raise NoRuns(f"no model was asked under two {name}; there is {have}")
     return {value: own for value, own in sides.items() if own}

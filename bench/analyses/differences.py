@@ -6,20 +6,23 @@ For example:
     open_ranks(pairs)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.analyses.elsewhere import read_scores
-from bench.benchmarks import get
-from bench.core.errors import BadInput, NoRuns
+from bench.benchmarks import get, names
+from bench.core.errors import BadInput, NoRuns, expected
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
-from bench.metrics.statistics import compare, with_holm
+from bench.metrics.statistics import compare, share, with_holm
 from bench.metrics.table import ALL, PrimaryMetric
+from bench.runs.items import items
+from bench.runs.open import Run
+from bench.runs.outcomes import outcomes as outcomes_of
 
 # The verdicts on a pair.
 DIFFERENT = "different"
@@ -31,7 +34,7 @@ UNDEFINED = "undefined"
 SCORE = ["benchmark", "task", "metric", "title", "worse", "unit"]
 TEST = ["estimate", "ci_low", "ci_high", "p", "p_adjusted", "detectable", "n", "clusters"]
 READABLE = ["asked", "readable_first", "readable_second", "p_readable"]
-COLUMNS = [*SCORE, "first", "second", "verdict", *TEST, *READABLE, "note"]
+COLUMNS = [*SCORE, "first", "second", "verdict", "better", *TEST, *READABLE, "note"]
 
 
 def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -52,7 +55,8 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
         `higher` or `lower`, and `unit`) and pair (`first`, `second`): the columns of
         `bench.compare`, of which `p_adjusted` is for all rows of a benchmark; `asked` (items that
         both were asked), the readable shares of both, `p_readable` (for no difference of these),
-        and `verdict`:
+        `better` (the model with the better score, or the lower one if `worse` is unknown; empty if
+        the scores lie on both sides of the best value), and `verdict`:
 
         - `different`, or `no difference shown` (`p_adjusted` is 0.05 or more);
         - `by letters`: a preferred letter may be why the scores differ;
@@ -119,16 +123,107 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
         5  simulated:bias=0.6         2.0       2.0
     """
     sides = []
-    for own, sign in (("first", 1), ("second", -1)):
-        lead = sign * pairs.estimate * np.where(pairs.worse == "lower", 1, -1)
-        is_different = pairs.verdict == DIFFERENT
-        won, lost = is_different & (lead > 0), is_different & (lead < 0)
+    is_decided = (pairs.verdict == DIFFERENT) & (pairs.better != "")
+    for own in ("first", "second"):
+        is_better = pairs.better == pairs[own]
+        won, lost = is_decided & is_better, is_decided & ~is_better
         sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[own], won=won, lost=lost))
     by_model = pd.concat(sides).groupby([*SCORE, "model"], sort=False)
     sums = by_model.agg(others=("won", "size"), tested=("p", "count"), won=("won", "sum"))
     lost = by_model.lost.sum()
     ranks = pd.DataFrame({"ranks_from": 1.0 + lost, "ranks_to": 1.0 + sums.others - sums.won})
     return ranks.where(sums.tested == sums.others).reset_index()
+
+
+def badness(scores: pd.DataFrame) -> "pd.Series[float]":
+    """Return numbers that are higher for worse scores, for sorting and ranking.
+
+    If the best value of a metric lies between its limits, this is the distance from it. If it is
+    unknown which side is `worse`, it is the score.
+
+    Args:
+        scores: rows of `bench.explain` or `bench.read_scores`.
+
+    Examples:
+        >>> rows = pd.DataFrame({"benchmark": "mcbe", "task": "ss", "metric": "score"}, index=[0])
+        >>> float(badness(rows.assign(worse="lower", score=77.82))[0])
+        -77.82
+    """
+    known = {name: get(name) for name in scores.benchmark.unique() if name in names()}
+    best = {
+        (name, line.task, line.metric): line.best
+        for name, benchmark in known.items()
+        for line in benchmark.metrics.primary_metrics
+        if line.best is not None
+    }
+    places = zip(scores.benchmark, scores.task, scores.metric, strict=True)
+    values = pd.Series([best.get(place) for place in places], scores.index, dtype=float)
+    signed = scores.score.mask(scores.worse == "lower", -scores.score)
+    return (scores.score - values).abs().fillna(signed)
+
+
+def by_fields(
+    measure: pd.DataFrame, runs: Sequence[Run], fields: Sequence[str], preset: str = ""
+) -> pd.DataFrame:
+    """Compute a score by fields of the items, such as CBBQ's topics, in place of the categories.
+
+    Args:
+        measure: rows of a primary score, of `bench.measure`.
+        runs: the runs of these rows.
+        fields: fields of `bench.items`; `category` and `task` can be among them.
+        preset: the preset of the outcomes; default: the runs' own.
+
+    Returns:
+        A row per model and value of the fields, on the answers that could be read of all models,
+        with the columns of `bench.share` and with `score`, `title`, `worse` and so on.
+
+    Raises:
+        BadInput: no such field, or the score is none of the benchmark's primary ones.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> scores = bench.explain(bench.score(run))
+        >>> by_fields(bench.measure(scores), [run], ["polarity"])[["polarity", "score"]].round(2)
+          polarity  score
+        0      neg   0.71
+        1  non_neg   0.71
+    """
+    first = measure.iloc[0]
+    lines = [
+        line
+        for line in primary_metrics(measure, get(first.benchmark))
+        if (line.task, line.metric) == (first.task, first.metric) and line.column
+    ]
+    if not lines:
+        raise BadInput(
+            f"{first.title}: only a primary score can be computed by {' and '.join(fields)}; give "
+            "another task and metric, or blocks by category"
+        )
+    units = _units(outcomes_of(*runs, preset=preset or None), lines[0])
+    facts = items(*runs)
+    for name in fields:
+        if name not in facts and name not in units:
+            allowed = [*facts.columns.drop(["benchmark", "item_id"]), "task"]
+            raise BadInput(expected(name, allowed, "field of the items"))
+    units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
+    added = [name for name in fields if name not in units]
+    rows = units.merge(facts[["item_id", *added]], on="item_id").dropna(subset=added)
+    keys = ["task", "item_id", "repeat"]
+    n_models = rows.groupby(keys).model.transform("nunique")
+    rows = rows[n_models == rows.model.nunique()]
+    shares = share(
+        rows,
+        "value",
+        of="weight",
+        by=["model", *fields],
+        mean_over=None if "task" in fields else "part",
+        limits=lines[0].limits,
+        stratum=None,
+    )
+    constant = ["benchmark", "metric", "title", "worse", "unit"]
+    constant += [name for name in ("task", "category") if name not in fields]
+    return shares.rename(columns={"estimate": "score"}).assign(**first[constant])
 
 
 def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
@@ -143,6 +238,9 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
     table = table.merge(rows[SCORE].drop_duplicates("title"), on="title")
     verdict = np.where(table.p_adjusted < 1 - LEVEL, DIFFERENT, NOT_SHOWN)
     table["verdict"] = np.where(table.p.isna(), UNDEFINED, verdict)
+    is_first = (table.estimate > 0) == (table.worse == "lower")
+    table["better"] = table["first"].where(is_first, table.second)
+    table["better"] = table.better.where(table.estimate.fillna(0) != 0, "")
     return table.reindex(columns=COLUMNS)
 
 
@@ -241,4 +339,26 @@ def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> 
         or by_letters(line, own[b], higher=estimate < 0)
         for a, b, estimate in pairs
     ]
+    pairs = zip(first, second, tests.estimate, strict=True)
+    scores = {name: row["score"] for name, row in own.items()}
+    tests["better"] = [_better(line, scores, *pair) for pair in pairs]
     return tests
+
+
+def _better(
+    line: PrimaryMetric, scores: Mapping[Any, float], first: str, second: str, estimate: float
+) -> str:
+    """Return the model with the better score; "" if that is not known.
+
+    If the best value lies between the limits, a difference says who is nearer only for scores on
+    one side of it.
+    """
+    lower_is_worse = not line.biased_is_high
+    if line.best is not None:
+        sides = {scores[first] > line.best, scores[second] > line.best}
+        if len(sides) > 1:
+            return ""
+        lower_is_worse = not sides.pop()
+    if np.isnan(estimate) or estimate == 0:
+        return ""
+    return first if (estimate > 0) == lower_is_worse else second

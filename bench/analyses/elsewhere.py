@@ -11,8 +11,9 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.core.progress import say
 from bench.metrics.table import ALL
 from bench.metrics.user_tables import Frame, Table, as_numbers, is_overall
+from bench.runs.models import family, size_in
 
-# The columns that have a default, which is the name of the file for `benchmark` and `family`.
+# The columns that have a default: for `benchmark` it is the name of the file.
 DEFAULTS = {"benchmark": "", "family": "", "category": ALL, "task": ALL, "metric": "score"}
 DEFAULTS |= {"title": "", "worse": "", "unit": "points", "doubt": ""}
 # The columns with a fixed set of words.
@@ -51,7 +52,9 @@ def read_scores(
     Returns:
         One row per score, with these columns:
 
-        - `benchmark`, and `family` (of models): by default the name of the file;
+        - `benchmark`: by default the name of the file;
+        - `family` (of models), and `billions` of parameters: by default, a model's name without its
+          size, and this size; the family of a name without a size is the file;
         - `category` and `task`: by default `all`, as are other names of an average such as Total;
         - `metric`: by default `score`; `title`: by default the task and the metric;
         - `worse`: `higher` or `lower`, the side of more bias. By default it is the side in the
@@ -72,10 +75,10 @@ def read_scores(
     Examples:
         >>> import pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp(), "mine.csv")
-        >>> _ = file.write_text("model,billions,task,metric,score\\nQwen,7B,ss,score,77.82\\n")
-        >>> read_scores(file)[["model", "billions", "category", "title", "worse", "score"]]
-          model  billions category      title  worse  score
-        0  Qwen       7.0      all  ss, score  lower  77.82
+        >>> _ = file.write_text("model,task,metric,score\\nQwen-7B,ss,score,77.82\\n")
+        >>> read_scores(file)[["model", "family", "billions", "category", "worse", "score"]]
+             model family  billions category  worse  score
+        0  Qwen-7B   Qwen       7.0      all  lower  77.82
     """
     table = _wide_as_long(_with_known_names(Table(scores, "scores")), needed)
     has_benchmark = "benchmark" in table.rows
@@ -132,8 +135,9 @@ def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:
             "model, category, task, metric and score, or a row for each model, with its name in "
             "the column model and a column of numbers for each category"
         )
-    table.check_filled("model", *needed)
-    table.check_unique(["model", *needed], "give a row for each score, in the column score")
+    in_file = ["model", *(name for name in needed if name not in DEFAULTS)]
+    table.check_filled(*in_file)
+    table.check_unique(in_file, "give a row for each score, in the column score")
     scores = pd.DataFrame({name: table.numbers(name) for name in columns})
     say(
         f"{table.name}: has no column `score`, so we take these columns for categories: "
@@ -158,6 +162,11 @@ def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:
     for column in {*rows} - {*of_words, "score", "note", "primary"}:
         rows[column] = as_numbers(rows[column])
     rows[[*of_words]] = table.texts(*of_words)
+    from_names = {model: size_in(model) for model in rows.model.unique()}
+    families = {model: family(model) if size else name for model, size in from_names.items()}
+    rows["family"] = rows.get("family", rows.model.map(families)).replace("", name)
+    if "billions" not in rows and any(from_names.values()):
+        rows["billions"] = rows.model.map(from_names).astype(float)
     for column, default in (DEFAULTS | {"benchmark": name, "family": name}).items():
         rows[column] = rows[column].replace("", default) if column in rows else default
     for column in ("category", "task"):

@@ -13,7 +13,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 
 BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
-RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
+RUNS = argument("RUN_DIR", "Folders that `bench run` wrote, or folders above them.")
 FORMAT = given("NAME", "table (for people), csv, json or latex.", Format.table, "--format")
 FULL = switch(
     "--full",
@@ -96,7 +96,7 @@ def requests(
         print(f"then: `bench run` with the same options and --model replay:{folder}{judge}")
 
 
-@command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
+@command("score reports/runs", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
 def score(
     runs: list[str] = RUNS,
     preset: str = given("NAME", "robust, official or paper; default: the run's own."),
@@ -104,9 +104,9 @@ def score(
     format: Format = FORMAT,
 ) -> None:
     """Score stored records again, without asking a model."""
-    from bench.run import Run
+    from bench.runs.open import open_runs
 
-    printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
+    printing.scores(open_runs(runs), preset or None, format, full)
 
 
 @command("answers reports/runs/*/cbbq-* --out answers.html", "answers reports/runs/MODEL/CBBQ-ID")
@@ -116,23 +116,22 @@ def answers(
 ) -> None:
     """Write a page with the questions of a benchmark and the answers of any runs, without a study."""
     from bench.report import site
-    from bench.run import Run
+    from bench.runs.open import open_runs
 
-    opened = [Run.open(folder) for folder in runs]
-    print(site.write_answers(opened, Path(out or "answers.html").expanduser()))
+    print(site.write_answers(open_runs(runs), Path(out or "answers.html").expanduser()))
 
 
-@command("export reports/runs/*/* --out results", "export reports/runs/MODEL/CBBQ-ID")
+@command("export reports/runs --out results", "export reports/runs/MODEL/CBBQ-ID")
 def export(
     runs: list[str] = RUNS,
     out: str = given("DIR", "Folder to write; default: ./eee."),
 ) -> None:
     """Write scores and answers for other programs, as Every Eval Ever reads them."""
     from bench.export import eee
-    from bench.run import Run
+    from bench.runs.open import open_runs
 
-    for folder in runs:
-        for path in eee.write(Run.open(folder), Path(out or "eee").expanduser()):
+    for run in open_runs(runs):
+        for path in eee.write(run, Path(out or "eee").expanduser()):
             print(path)
 
 

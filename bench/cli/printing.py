@@ -62,7 +62,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         has_others |= len(set(scores.preset)) > 1
         source, wording = metadata["data"], f"wording {metadata['asked']['prompts']}"
         scored = f"; preset {preset}" if preset else ""
-        title = _safe(f"{source['name']}, {source['version']}; {wording}{scored}")
+        title = _safe(f"{source['name']}, version {source['version']}; {wording}{scored}")
         console.print(f"[bold]{_safe(run.label)}[/] on {run.benchmark}: {title}")
         if full:
             _print_scores(run, scores)
@@ -81,11 +81,12 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         str(run.folder.relative_to(here) if run.folder.is_relative_to(here) else run.folder)
         for run in runs
     ]
-    pages = ", ".join(dict.fromkeys(f"{run.benchmark}.ipynb" for run in runs))
+    pages = ", ".join(dict.fromkeys(f"notebooks/{run.benchmark}.ipynb" for run in runs))
+    if not (here / "notebooks").is_dir():
+        pages = f"{pages} (`bench notebooks notebooks` copies them)"
     named = shlex.quote(folders[0]) if len(folders) == 1 else "..."
     line = (
-        f"records: {' '.join(folders)}; all scores: `bench score {named} --full`; "
-        f"pictures: {pages} (`bench notebooks DIR`)"
+        f"records: {' '.join(folders)}; all scores: `bench score {named} --full`; pictures: {pages}"
     )
     console.print(_safe(line), soft_wrap=True)
 

@@ -44,38 +44,36 @@ def hash_inputs(*values: object, folder: Path | None = None, but: Path | None = 
         >>> hash_inputs({"data": PACKAGE}) == hash_inputs({"data": PACKAGE / "core"})
         False
     """
-    left_out = os.path.realpath(but) if but else ""
-    return _digest(_with_content(values, folder or Path(), left_out))
+    skipped = os.path.realpath(but) if but else ""
+    return _digest(_with_content(values, folder or Path(), skipped))
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()
 
 
-def _with_content(value: object, folder: Path, left_out: str) -> object:
+def _with_content(value: object, folder: Path, skipped: str) -> object:
+    """Put the hashes of the files that it names beside each text of a value."""
     if isinstance(value, Mapping):
         value = list(value.items())
     if isinstance(value, list | tuple):
-        return [_with_content(part, folder, left_out) for part in value]
+        return [_with_content(part, folder, skipped) for part in value]
     if not isinstance(value, str | Path):
         return value
-    return [str(value), [_content(path, left_out) for path in _paths(str(value), folder)]]
-
-
-def _paths(text: str, folder: Path) -> list[str]:
-    """List the existing paths that a text names."""
+    text = str(value)
     if Path(text).name in NO_DATA or "\0" in text:
-        return []
+        return [text, []]
     # The folder may be made later.
     path = os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
+    paths = sorted(glob.glob(path)) if glob.has_magic(text) else [path]
     if os.path.exists(path):
-        return [path]
-    return sorted(glob.glob(path)) if glob.has_magic(text) else []
+        paths = [path]
+    return [text, [_content(path, skipped) for path in paths if os.path.exists(path)]]
 
 
-def _content(path: str, left_out: str) -> list[tuple[str, str]]:
+def _content(path: str, skipped: str = "") -> list[tuple[str, str]]:
     """Return the names and hashes of the files in a folder, or of one file."""
-    return [(os.path.relpath(file, path), hash_file(file)) for file in _files(path, left_out)]
+    return [(os.path.relpath(file, path), hash_file(file)) for file in _files(path, skipped)]
 
 
 def hash_file(path: str | Path) -> str:
@@ -89,21 +87,21 @@ def hash_file(path: str | Path) -> str:
         return type(error).__name__
 
 
-def _files(path: str | Path, left_out: str = "") -> Iterator[str]:
+def _files(path: str | Path, skipped: str = "") -> Iterator[str]:
     """Yield the files in a folder, or the one file: all but hidden files and bytecode."""
     if not os.path.isdir(path):
         yield str(path)
         return
-    seen = {left_out}
+    visited = {skipped}
     for folder, folders, names in os.walk(path, followlinks=True):
-        skipped = {"__pycache__", *(MADE_OF_A_RUN if RUN_JSON in names else ())}
-        shown = [name for name in sorted(folders) if name[0] != "." and name not in skipped]
+        made = {"__pycache__", *(MADE_OF_A_RUN if RUN_JSON in names else ())}
+        inputs = [name for name in sorted({*folders, *names} - made) if name[0] != "."]
         # A link can lead back to a folder above it.
-        targets = {name: os.path.realpath(os.path.join(folder, name)) for name in shown}
-        folders[:] = [name for name in shown if targets[name] not in seen]
-        seen |= set(targets.values())
-        for name in sorted(names):
-            if name[0] != "." and name not in skipped:
+        targets = {name: os.path.realpath(os.path.join(folder, name)) for name in folders}
+        folders[:] = [name for name in inputs if targets.get(name, skipped) not in visited]
+        visited |= {targets[name] for name in folders}
+        for name in inputs:
+            if name not in targets:
                 yield os.path.join(folder, name)
 
 
@@ -126,12 +124,13 @@ class Code:
 
     def _state(self) -> list[tuple[str, int, int, tuple[int, int]]]:
         states = []
-        for file in (file for path in self.paths for file in _files(path)):
-            with suppress(OSError):  # for example a link to nothing
-                state = os.stat(file)
-                # No tool sets the time at which the file's state was last changed (ctime) back.
-                times = state.st_mtime_ns, state.st_ctime_ns
-                states.append((file, state.st_ino, state.st_size, times))
+        for path in self.paths:
+            for file in _files(path):
+                with suppress(OSError):  # for example a link to nothing
+                    state = os.stat(file)
+                    # No tool sets the time of the last change of a file's state (ctime) back.
+                    times = state.st_mtime_ns, state.st_ctime_ns
+                    states.append((file, state.st_ino, state.st_size, times))
         return states
 
     def is_current(self) -> bool:
@@ -141,7 +140,7 @@ class Code:
     @cached_property
     def sha256(self) -> str:
         """The hash of the imported files; "" if they have changed before we could hash them."""
-        content = _digest([_content(path, "") for path in self.paths])
+        content = _digest([_content(path) for path in self.paths])
         return content if self.is_current() else ""
 
     def key(self) -> str:
@@ -191,20 +190,15 @@ def imported_modules(
             if name not in modules and name not in {PACKAGE.name, *sys.stdlib_module_names}:
                 modules[name] = _files_of_module(name)
                 unread += modules[name]
-        names = _imports(Path(unread.pop())) if unread else []
+        names = []
+        if unread:
+            with suppress(SyntaxError, ValueError, OSError):  # a file for another Python
+                for node in ast.walk(ast.parse(Path(unread.pop()).read_bytes())):
+                    if isinstance(node, ast.Import):
+                        names += [alias.name.partition(".")[0] for alias in node.names]
+                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                        names.append(node.module.partition(".")[0])
     return {name: files for name, files in modules.items() if files}
-
-
-def _imports(file: Path) -> list[str]:
-    """Return the names of the top-level modules that a file imports, also within functions."""
-    names = []
-    with suppress(SyntaxError, ValueError, OSError):  # a file for another Python
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Import):
-                names += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.append(node.module)
-    return [name.partition(".")[0] for name in names]
 
 
 def _files_of_module(name: str) -> list[Path]:
@@ -214,6 +208,6 @@ def _files_of_module(name: str) -> list[Path]:
         # A module of this name may have been imported from another folder.
         if spec := PathFinder.find_spec(name) or find_spec(name):
             roots += spec.submodule_search_locations or [spec.origin]
-    own = [root for root in roots if root and not INSTALLED & {*Path(root).parts}]
-    files = [Path(file) for root in own for file in _files(root)]
+    folders = [root for root in roots if root and not INSTALLED & {*Path(root).parts}]
+    files = [Path(file) for folder in folders for file in _files(folder)]
     return [file for file in files if file.suffix == ".py" and file.is_file()]

@@ -1,11 +1,22 @@
-"""The look of pictures, and the forest plot.
+"""The look of pictures, the forest plot, and bars of answers.
 
-`theme` sets seaborn's look with fonts that can show Chinese, and `colours` gives a model the same
-colour in all pictures.
+`theme` sets seaborn's look with fonts that can show Chinese; `colours` and `markers` give a model
+the same colour and mark in all pictures.
 """
 
 from bench.figures.forest import GIVEN, forest, interval_ends
-from bench.figures.style import colours, label
+from bench.figures.stacked import stacked
+from bench.figures.style import WIDTH, colours, label, markers
 from bench.figures.style import style as theme
 
-__all__ = ["GIVEN", "colours", "forest", "interval_ends", "label", "theme"]
+__all__ = [
+    "GIVEN",
+    "WIDTH",
+    "colours",
+    "forest",
+    "interval_ends",
+    "label",
+    "markers",
+    "stacked",
+    "theme",
+]

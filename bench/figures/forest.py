@@ -1,4 +1,4 @@
-"""The forest plot of scores with their intervals, and the picture of a report's index."""
+"""The forest plot of scores with their intervals."""
 
 import math
 import textwrap
@@ -13,20 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from bench.figures.style import (
-    FAINT,
-    WIDTH,
-    colours,
-    label,
-    markers,
-    set_title,
-    style,
-)
+from bench.figures.style import FAINT, MARKS, WIDTH, colours, label, markers
 from bench.metrics import primary
-from bench.metrics.table import PrimaryMetric
 
-# The primary metric of each panel, by the panel's name.
-Panels = dict[str, PrimaryMetric]
 # The most panels next to each other.
 MOST_COLUMNS = 3
 # Inches of a line.
@@ -44,6 +33,8 @@ GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, for example of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
+    "ci_low": np.nan,
+    "ci_high": np.nan,
     "bound_low": np.nan,
     "bound_high": np.nan,
     "baseline": np.nan,
@@ -93,15 +84,16 @@ def forest(
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
-    # Greys for all that is no model.
-    palette = dict(zip(dots, sns.color_palette("Greys", len(dots) + 2)[:1:-1], strict=True))
+    looks = list(dict.fromkeys(rows[coloured])) if coloured else [""]
     if coloured == "model":
-        palette |= colours(list(dict.fromkeys(rows.model)))
-        palette |= dict.fromkeys(_references(rows), FAINT)
-    marks = markers(dots) if hue else {"": "o"}
+        palette, marks = colours(looks), markers(looks)
+    else:  # greys for all that is no model
+        greys = sns.color_palette("Greys", len(looks) + 2)[:1:-1]
+        palette = dict(zip(looks, greys, strict=True))
+        marks = {look: MARKS[k % len(MARKS)] for k, look in enumerate(looks)}
     panels = dict(list(rows.groupby(col, sort=False))) if col else {"": rows}
     columns = min(len(panels), MOST_COLUMNS)
-    width = 1.25 * WIDTH / columns if columns > 1 else WIDTH
+    width = WIDTH / columns
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
     shape = (math.ceil(len(panels) / columns), columns)
     size = (columns * width, shape[0] * height)
@@ -111,11 +103,11 @@ def forest(
     for ax, (title, panel) in zip(axes.flat, panels.items(), strict=False):
         baselines = panel.baseline[panel.baseline_of == ""].dropna().unique()
         common = float(baselines[0]) if len(baselines) == 1 else np.nan
-        for one in panel.to_dict("records"):
-            k = dots.index(one[hue]) if hue else 0
-            at = lines.index(one[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
-            colour = palette[one[coloured] if coloured else ""]
-            _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
+        for _, row in panel.iterrows():
+            k = dots.index(row[hue]) if hue else 0
+            at = lines.index(row[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
+            look = row[coloured] if coloured else ""
+            _draw(ax, row, at, common, {"color": palette[look], "marker": marks[look]})
         if not np.isnan(common):
             ax.axvline(common, color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_yticks(range(len(lines)), _names(rows, y, lines))
@@ -129,8 +121,8 @@ def forest(
         ax.set_title(textwrap.fill(str(title), TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
-        place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
-        fig.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
+        legend: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
+        fig.legend(handles, _names(rows, hue, dots), fontsize="small", **legend)
     return fig
 
 
@@ -155,8 +147,8 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
         2     a  ci_high    0.7
     """
     rows = frame.rename(columns={"estimate": "score"})
-    others = rows.columns.difference(ENDS, sort=False)
-    long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
+    id_columns = rows.columns.difference(ENDS, sort=False)
+    long = rows.reindex(columns=[*id_columns, *ENDS]).melt([*id_columns]).dropna(subset="value")
     if "unit" in long:
         long["value"] *= np.where(long.unit == "%", 100, 1)
     if "title" in long:  # which stands above a panel
@@ -191,20 +183,20 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
     return list(map(str, values))
 
 
-def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:
+def _draw(ax: Axes, row: Any, y: float, common: float, look: dict[str, Any]) -> None:
     """Draw one score at height `y`, with its interval, bounds and baseline."""
-    score, colour = one["score"], look["color"]
-    if one["baseline"] != common and not np.isnan(one["baseline"]):
-        ax.plot(one["baseline"], y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
-    if np.isnan(score):
+    colour = look["color"]
+    if row.baseline != common and not np.isnan(row.baseline):
+        ax.plot(row.baseline, y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
+    if np.isnan(row.score):
         middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
         ax.text(0.5, y, "undefined", color=FAINT, transform=ax.get_yaxis_transform(), **middle)
         return
-    ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
-    ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
-    is_hollow = one["valid_rate"] < primary.LOW_VALIDITY or one["doubt"]
+    ax.plot([row.bound_low, row.bound_high], [y, y], color=colour, lw=0.8, marker="|", ms=5)
+    ax.hlines(y, row.ci_low, row.ci_high, color=colour, lw=2.5, alpha=0.6, capstyle="round")
+    is_hollow = row.valid_rate < primary.LOW_VALIDITY or row.doubt
     fill = "white" if is_hollow else colour
-    ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
+    ax.plot(row.score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
 
 
 def _scale(
@@ -218,62 +210,3 @@ def _scale(
     if percent:
         axis = ax.xaxis if which == "x" else ax.yaxis
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
-
-
-def scores_by_bias(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
-    """Draw scores against the bias that was put into models; more bias is up.
-
-    Args:
-        rows: of score tables, with columns `panel` and `bias`.
-    """
-    style()
-    models = list(dict.fromkeys(rows.model))
-    palette, marks = colours(models), markers(models)
-    size = (1.5 * WIDTH, 3.2 + 0.1 * len(models))
-    fig = Figure(figsize=size, layout="constrained")
-    axes = fig.subplots(1, len(panels), squeeze=False)[0]
-    for ax, (name, line) in zip(axes, panels.items(), strict=True):
-        own = rows[rows.panel == name]
-        ax.plot(own.groupby("bias").score.mean(), color=FAINT, lw=1, zorder=1)
-        # Models of one bias stand next to each other.
-        own = own.assign(x=own.bias + 0.03 * own.groupby("bias").cumcount())
-        one: Any
-        for one in own.itertuples():
-            colour = palette[one.model]
-            ax.vlines(one.x, one.ci_low, one.ci_high, color=colour)
-            ax.plot(one.x, one.score, marks[one.model], color=colour, label=one.model, ms=7)
-        _scale(ax, "y", line.limits, line.share, is_reversed=not line.biased_is_high)
-        for baseline in own.baseline[own.baseline_of == ""].dropna().head(1):
-            ax.axhline(baseline, color=FAINT, ls="--", lw=1, zorder=0)
-        ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.25, 0.5, 0.75, 1])
-        ax.set_title(textwrap.fill(name, TITLE_CHARACTERS), fontsize="small")
-        ax.set_xlabel("bias put in", fontsize="small")
-        sns.despine(ax=ax)
-    axes[0].set_ylabel("more bias →", fontsize="small")
-    handles = [Line2D([], [], color=palette[name], marker=marks[name], ls="") for name in models]
-    fig.legend(
-        handles, models, loc="outside lower center", ncols=4, frameon=False, fontsize="small"
-    )
-    set_title(fig, title)
-    return fig
-
-
-def scores_beside(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
-    """Draw the scores of each model as a forest plot, the most biased in the first panel first.
-
-    Args:
-        rows: of score tables, with a column `panel`; more bias is on the right.
-    """
-    style()
-    first, line = next(iter(panels.items()))
-    is_first = rows.panel == first
-    in_order = rows[is_first].sort_values("score", ascending=not line.biased_is_high, kind="stable")
-    ranked = pd.concat([in_order, rows[~is_first]])
-    sides = {name: "higher" if line.biased_is_high else "lower" for name, line in panels.items()}
-    fig = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
-    for ax, line in zip(fig.axes, panels.values(), strict=True):
-        _scale(ax, "x", line.limits, line.share, is_reversed=not line.biased_is_high)
-        ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
-    set_title(fig, title)
-    plt.close(fig)  # it is returned, and not shown twice
-    return fig

@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 import seaborn as sns
 from matplotlib import font_manager
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -44,15 +45,17 @@ SCRIPT_FONTS = (
         "Noto Sans CJK JP",
     ),
 )
-WIDTH = 6.5  # inches: the width of a text column
+WIDTH = 9.3  # inches: the width of a page, 900 pixels
 DPI = 150
 # The number of colours that the colour-blind can distinguish. Further models get darker colours and
 # other marks.
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
-# The models of a study, in JSON, for its notebooks.
-ENVIRONMENT = "BENCH_MODELS"
+# The models of a study, in JSON, for its notebooks; and those that are references for the others.
+ENVIRONMENT, REFERENCES = "BENCH_MODELS", "BENCH_REFERENCES"
+# The beginnings of the names of references, without a study.
+REFERENCE_KINDS = ("simulated:", "tiny:")
 INK, FAINT = "#222222", "#8a8a8a"
 
 
@@ -71,8 +74,8 @@ def fonts() -> list[str]:
 def _add_fonts() -> None:
     """Add our font, fonts of packages, and fonts that are newer than matplotlib's list."""
     manager = font_manager.fontManager
-    known = {font.fname for font in manager.ttflist}
-    for file in set(font_manager.findSystemFonts()) - known:
+    files = {font.fname for font in manager.ttflist}
+    for file in set(font_manager.findSystemFonts()) - files:
         with suppress(OSError, RuntimeError):  # matplotlib cannot read all kinds of fonts
             manager.addfont(file)
     paths = [OWN_FONT_FILE]
@@ -117,12 +120,6 @@ def style() -> None:
     )
 
 
-def set_title(fig: Figure, text: str) -> None:
-    """Set a picture's title at its left edge, and as its text for screen readers."""
-    fig.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    fig.set_label(f"{text}.")
-
-
 def label(category_name: str) -> str:
     """Leave out the name in brackets of a category if the fonts cannot show it.
 
@@ -136,8 +133,8 @@ def label(category_name: str) -> str:
 
 def can_show(text: str) -> bool:
     """Return whether the fonts have each character of a text."""
-    known = [characters(name) for name in fonts()]
-    return all(char.isspace() or any(char in font for font in known) for char in text)
+    available = [characters(name) for name in fonts()]
+    return all(char.isspace() or any(char in font for font in available) for char in text)
 
 
 def number_unknown(fig: Figure) -> str:
@@ -167,38 +164,54 @@ def characters(font: str) -> frozenset[str]:
 
 
 @contextmanager
-def use_models(models: Sequence[str]) -> Iterator[None]:
+def use_models(models: Sequence[str], references: Sequence[str] = ()) -> Iterator[None]:
     """Give models the same colours and marks in all pictures of a block.
 
     This holds in this process and in processes that are started in the block.
+
+    Args:
+        references: the models that are references for the others.
     """
-    before = os.environ.get(ENVIRONMENT, "")
-    os.environ[ENVIRONMENT] = json.dumps(list(models))
+    values = {ENVIRONMENT: models, REFERENCES: references}
+    before = {name: os.environ.get(name, "") for name in values}
+    os.environ.update({name: json.dumps(list(names)) for name, names in values.items()})
     try:
         yield
     finally:
-        os.environ[ENVIRONMENT] = before
+        os.environ.update(before)
 
 
 def _places(models: Sequence[str]) -> dict[str, int]:
     """Number models, first the models of `use_models`: with this a missing one changes nothing."""
-    known = json.loads(os.environ.get(ENVIRONMENT) or "[]")
-    order = {model: k for k, model in enumerate(dict.fromkeys([*known, *models]))}
+    study_models = json.loads(os.environ.get(ENVIRONMENT) or "[]")
+    order = {model: k for k, model in enumerate(dict.fromkeys([*study_models, *models]))}
     return {model: order[model] for model in models}
 
 
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
     """Return a colour per model, the same in every picture of these models.
 
+    References for real models, such as simulated respondents, are grey.
+
     Examples:
         >>> {model: len(colour) for model, colour in colours(["a", "b"]).items()}
         {'a': 3, 'b': 3}
     """
     shades = sns.color_palette("colorblind", COLOURS)
-    return {
+    palette = {
         model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
         for model, k in _places(models).items()
     }
+    return palette | dict.fromkeys(_references(models), to_rgb(FAINT))
+
+
+def _references(models: Sequence[str]) -> set[str]:
+    """Return the models that are references for the others, if these are not all models."""
+    in_study = json.loads(os.environ.get(ENVIRONMENT) or "[]")
+    every = {*in_study, *models}
+    references = {model for model in every if model.startswith(REFERENCE_KINDS)}
+    references |= {*json.loads(os.environ.get(REFERENCES) or "[]")}
+    return references & {*models} if every - references else set()
 
 
 def markers(models: Sequence[str]) -> dict[str, str]:

@@ -220,13 +220,15 @@ def _draw(stratum: str, kind: str, n: int, draws: int, seed: int) -> np.ndarray:
 def estimate(
     totals: Totals, statistic: Statistic, limits: Limits | None = None, size: str = ""
 ) -> Estimate:
-    """Compute `statistic` of the observed sums, with the interval of the resampled ones.
+    """Compute `statistic` of the sums of all parts, with the interval of the resampled ones.
 
     Args:
         limits: the ends of its scale, if it has two.
-        size: see `sample`.
+        size: the column that says how much a cluster weighs, see `count_clusters`.
     """
-    return interval(replicate(totals, statistic), sample(totals, statistic, size), limits)
+    everything = np.full((1, len(totals.strata)), True)
+    (rests_on,) = count_clusters(totals, everything, size)
+    return interval(replicate(totals, statistic), rests_on, limits)
 
 
 def estimate_of_items(
@@ -280,54 +282,43 @@ def _variance(values: np.ndarray) -> np.ndarray:
     return variance
 
 
-def lost_parts(totals: Totals, statistic: Statistic) -> np.ndarray:
-    """Return which parts `statistic` rests on, because it is undefined without them: [parts, ...].
-
-    The last axes are those of the statistic, if it returns several numbers.
-    """
-    n = len(totals.strata)
-    without = np.repeat(totals.observed, n, axis=0)
-    without[np.arange(n), np.arange(n)] = np.nan
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lost: np.ndarray = np.isnan(statistic(without))
-    return lost
-
-
-def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
-    """Count the clusters that `statistic` rests on.
+def count_clusters(
+    totals: Totals, parts: np.ndarray, *sizes: str, alike: bool = False
+) -> list[Sample]:
+    """Count the clusters of some parts of the data, for each of m scores.
 
     Args:
-        size: the column that says how much a cluster weighs, such as answers; one of weight 0 does
-            not count. Default: all weigh alike.
-    """
-    return sample_of_parts(totals, lost_parts(totals, statistic), size)
-
-
-def sample_of_parts(totals: Totals, parts: np.ndarray, *sizes: str, alike: bool = False) -> Sample:
-    """Count the clusters of some parts.
-
-    Args:
-        parts: a mask of the parts.
-        sizes: as in `sample`; of several, the sum.
+        parts: bool [m, parts], the parts that each score rests on.
+        sizes: the columns that say how much a cluster weighs, such as answers; of several, their
+            sum counts. A cluster of weight 0 does not count. Default: all weigh alike.
         alike: whether all clusters that have a size weigh alike. In each stratum, we then count the
             clusters of the part that has most.
     """
     clusters = totals.clusters
-    own = parts[clusters.part]
     columns = [totals.columns.index(size) for size in sizes if size]
-    weights = clusters.sums[own][:, columns].sum(1) if columns else np.ones(own.sum())
-    if alike:
-        has_size, stratum = weights > 0, clusters.stratum[clusters.cluster[own]]
-        counts = np.zeros((len(totals.strata), len(clusters.strata)))
-        np.add.at(counts, (clusters.part[own][has_size], stratum[has_size]), 1)
-        units = counts.max(0)[counts.any(0)]
+    sums = clusters.sums[:, columns].sum(1) if columns else np.ones(len(clusters.sums))
+    if not alike:
+        return [_sample(clusters, sums, own[clusters.part], by_size=bool(columns)) for own in parts]
+    has_size = sums > 0
+    counts = np.zeros((len(totals.strata), len(clusters.strata)))
+    places = clusters.part[has_size], clusters.stratum[clusters.cluster[has_size]]
+    np.add.at(counts, places, 1)
+    samples = []
+    for own in parts:
+        units = counts[own].max(0, initial=0.0)
+        units = units[units > 0]
         n = len(units)
-        return Sample(int(units.sum()), n, n**2 / float((1 / units).sum()) if n else 0.0)
-    weights = np.bincount(clusters.cluster[own], weights, len(clusters.stratum))
-    if not columns:
+        samples.append(Sample(int(units.sum()), n, n**2 / float((1 / units).sum()) if n else 0.0))
+    return samples
+
+
+def _sample(clusters: Clusters, sums: np.ndarray, rows: np.ndarray, *, by_size: bool) -> Sample:
+    """Count the clusters of some rows, each with the weight of its sums."""
+    weights = np.bincount(clusters.cluster[rows], sums[rows], len(clusters.stratum))
+    if not by_size:
         weights = np.sign(weights)
-    known = weights > 0
-    strata, weights = clusters.stratum[known], weights[known]
+    has_weight = weights > 0
+    strata, weights = clusters.stratum[has_weight], weights[has_weight]
     shares = weights / np.bincount(strata, weights)[strata]
     units = np.bincount(strata)
     squares, cubes = np.bincount(strata, shares**2), np.bincount(strata, shares**3)

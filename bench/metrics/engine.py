@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,10 @@ from bench.metrics.bootstrap import (
     Limits,
     Sample,
     Totals,
+    count_clusters,
     interval,
     replicate,
     resample,
-    sample_of_parts,
 )
 from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table
 
@@ -36,50 +36,31 @@ UNREADABLE = "no answer could be read"
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of columns: `sums["correct"]` is an array of n numbers, for example of n categories.
+    """Sums of columns: `sums["correct"]` is an array of n x m numbers, for m categories.
 
     Attributes:
         columns: names of the columns.
-        tasks: the places of the tasks that count.
-        values: float64 [n, tasks, columns].
+        values: float64 [n, cells, columns], for example of n resamples.
+        cells: int [m, any], the places of the cells to add up for each of m numbers; None: m cells.
 
     Examples:
-        >>> rows = pd.DataFrame({"category": "age", "task": "ss", "correct": [1.0, 0.0, 1.0]})
-        >>> Sums.of_rows(rows, ["correct"])["correct"]
-        array([2.])
+        >>> Sums(["right", "n"], np.array([[[1.0, 4.0], [2.0, 5.0]]]))["right"]
+        array([[1., 2.]])
     """
 
     columns: Sequence[str]
-    tasks: Mapping[str, int]
     values: np.ndarray
-
-    @classmethod
-    def of_rows(cls, rows: pd.DataFrame, columns: Sequence[str]) -> Self:
-        """Add up columns by category, in the order of the rows, and task."""
-        places, categories, tasks = places_of(rows)
-        sums = np.zeros((len(categories) * len(tasks), len(columns)))
-        np.add.at(sums, places, rows[list(columns)].to_numpy(np.float64))
-        return cls(columns, tasks, sums.reshape(len(categories), len(tasks), len(columns)))
-
-    def of_tasks(self, tasks: Collection[str]) -> Self:
-        """Return the sums of some tasks; of all, if none is given."""
-        own = {name: k for name, k in self.tasks.items() if not tasks or name in tasks}
-        return replace(self, tasks=own)
+    cells: np.ndarray | None = None
 
     def __getitem__(self, column: str) -> np.ndarray:
         if column not in self.columns:
             raise BadInput(expected(column, self.columns, "column"))
-        own = self.values[:, list(self.tasks.values()), self.columns.index(column)]
-        total: np.ndarray = own.sum(1)
-        return total
+        return self.added(self.columns.index(column))
 
-
-def places_of(rows: pd.DataFrame) -> tuple[np.ndarray, list[str], dict[str, int]]:
-    """Return the place of each row among all pairs of a category and a task, and both."""
-    (category, categories), (task, tasks) = (
-        pd.factorize(rows[name]) for name in ("category", "task")
-    )
-    return category * len(tasks) + task, list(categories), {name: k for k, name in enumerate(tasks)}
+    def added(self, columns: int | slice) -> np.ndarray:
+        """Add up the cells of one or several columns, by their places."""
+        values: np.ndarray = self.values[..., columns]
+        return values if self.cells is None else values[:, self.cells].sum(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +72,8 @@ class Metric:
         task: the task of the answers, or `all`.
         top, bottom: the columns with the sums to divide. A row without a number in `top` does not
             count. Without `bottom` we divide by the number of rows that do.
-        of: in place of `top` and `bottom`: a function of the `Sums` of n categories or resamples,
-            which returns an array of n scores, NaN if undefined.
+        of: in place of `top` and `bottom`: a function of `Sums`, which returns an array of scores
+            of the same shape, NaN if undefined.
         parts: in place of both: weights and metrics to add up.
         tasks: the tasks of a metric of `all`; none: the tasks of its parts, or all tasks.
         mean_over: the score over all categories is the mean over these of its scores in each of
@@ -155,14 +136,11 @@ class Metric:
         return self.tasks if self.task == ALL else [self.task]
 
     def values(self, sums: Sums) -> np.ndarray:
-        """Compute the scores [n] of sums."""
+        """Compute the scores of sums, of the same shape."""
         if self.of:
             return self.of(sums)
-        if self.parts:
-            return np.sum([weight * part.values(sums) for weight, part in self.parts], axis=0)
-        own = sums.of_tasks(self.own_tasks)
         return np.where(
-            own[self.needs or self.bottom] > 0, own[self.top] / own[self.bottom], np.nan
+            sums[self.needs or self.bottom] > 0, sums[self.top] / sums[self.bottom], np.nan
         )
 
     def bounds(self, sums: Sums) -> np.ndarray:
@@ -170,30 +148,41 @@ class Metric:
 
         An unreadable answer may add 1 to the upper sum and to the lower one.
         """
-        if self.parts:
-            return np.sum([weight * part.bounds(sums) for weight, part in self.parts], axis=0)
         if self.unread is None or self.of:
-            return np.full((2, len(sums.values)), np.nan)
-        own = sums.of_tasks(self.own_tasks)
-        answers, readable = (own[name] for name in self.unread)
+            return np.full((2, *self.values(sums).shape), np.nan)
+        answers, readable = (sums[name] for name in self.unread)
         unread = answers - readable
         # The sum of all answers counts the unreadable ones already.
-        bottom = answers if self.bottom == self.unread[0] else own[self.bottom] + unread
-        return np.stack([own[self.top], own[self.top] + unread]) / bottom
+        bottom = answers if self.bottom == self.unread[0] else sums[self.bottom] + unread
+        return np.stack([sums[self.top], sums[self.top] + unread]) / bottom
 
     @property
     def size(self) -> str:
-        """The column that says how much a cluster weighs; see `bench.metrics.bootstrap.sample`."""
+        """The column that says how much a cluster weighs; "" if all weigh alike."""
         return self.sampled or (self.parts[0][1].size if self.parts else self.bottom)
 
-    def reason(self, sums: Sums) -> str:
+    def reason(self, sums: Mapping[str, float]) -> str:
         """Say why it is undefined."""
         for column, text in self.undefined_without.items():
-            if sums[column].sum() == 0:
+            if sums[column] == 0:
                 return text
         if self.undefined:
             return self.undefined
-        return f"the sum of `{self.bottom}` is 0" if sums[self.read[1]].sum() else UNREADABLE
+        return f"the sum of `{self.bottom}` is 0" if sums[self.read[1]] else UNREADABLE
+
+
+class Parts(NamedTuple):
+    """The parts of the data whose scores a metric averages.
+
+    Attributes:
+        names: of each part, by the columns of `mean_over`: for example a category and a task.
+        cells: int [parts, any], the places of the sums that each part is made of.
+        of_category: bool [categories, parts], the parts that the score of a category averages.
+    """
+
+    names: list[tuple[str, ...]]
+    cells: np.ndarray
+    of_category: np.ndarray
 
 
 @dataclass
@@ -210,15 +199,14 @@ class Scoring:
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
         preset: the preset, for the column of this name.
         by_task: whether metrics need the sums of each task; else each column is of one task.
-        more_columns: columns that only `Metric.counts` and `read` add up.
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
 
     Examples:
         >>> rows = pd.DataFrame({"category": "age", "task": "qa", "right": [1.0, 0.0], "n": 1.0})
-        >>> Scoring(rows, ["right", "n"], [], "robust").observed["right"]
-        array([1.])
+        >>> Scoring(rows, ["right", "n"], [], "robust").observed
+        array([[[1., 2.]]])
     """
 
     rows: pd.DataFrame
@@ -226,7 +214,6 @@ class Scoring:
     metrics: Sequence[Metric]
     preset: str
     by_task: bool = True
-    more_columns: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
 
@@ -239,28 +226,25 @@ class Scoring:
             numbers = self.rows.assign(**divisors)
             self.columns = [*self.columns, *divisors]
             self.numbers = numbers.fillna(dict.fromkeys(self.columns, 0.0))
-        self.parts: dict[Metric, tuple[np.ndarray, np.ndarray]] = {}
-
-    @cached_property
-    def categories(self) -> list[str]:
-        """The categories, in the order of the rows."""
-        return list(self.rows.category.unique())
-
-    @cached_property
-    def cells(self) -> np.ndarray:
-        """The place of each row among all pairs of a category and a task."""
-        return places_of(self.rows)[0]
+        category, categories = pd.factorize(self.rows.category)
+        task, tasks = pd.factorize(self.rows.task)
+        self.categories: list[str] = list(categories)
+        self.tasks: list[str] = list(tasks)
+        # The place of each row among all pairs of a category and a task.
+        self.cells = category * len(tasks) + task
+        self.known_parts: dict[tuple[object, ...], Parts] = {}
+        self.observed_scores_and_weights: dict[Metric, tuple[np.ndarray, np.ndarray]] = {}
 
     @cached_property
     def asked(self) -> np.ndarray:
         """Whether a category was asked a task: bool [categories, tasks]."""
-        n = len(self.categories) * len(self.observed.tasks)
-        return np.isin(np.arange(n), self.cells).reshape(len(self.categories), -1)
+        shape = len(self.categories), len(self.tasks)
+        return np.isin(np.arange(math.prod(shape)), self.cells).reshape(shape)
 
     @cached_property
     def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
-        n = len(self.observed.tasks)
+        n = len(self.tasks)
         rows = self.numbers.assign(place=self.cells if self.by_task else self.cells // n)
         parts = range(len(self.categories) * (n if self.by_task else 1))
         columns, crossed = list(self.columns), self.crossed
@@ -269,9 +253,25 @@ class Scoring:
         )
 
     @cached_property
-    def observed(self) -> Sums:
-        """The sums of each category, by task."""
-        return Sums.of_rows(self.numbers, [*self.columns, *self.more_columns])
+    def observed(self) -> np.ndarray:
+        """The sums by category and task: [categories, tasks, columns]."""
+        (sums,) = self.sums_of(self.numbers)
+        return sums.reshape(len(self.categories), len(self.tasks), -1)
+
+    def sums_of(self, rows: pd.DataFrame, group: Any = 0, n: int = 1) -> np.ndarray:
+        """Add up the columns of rows in place of the answers: [n, categories * tasks, columns].
+
+        Args:
+            group: which of the `n` sums each row is added to.
+        """
+        sums = np.zeros((n, self.asked.size, len(self.columns)))
+        np.add.at(sums, (group, self.cells), rows[list(self.columns)].to_numpy(np.float64))
+        return sums
+
+    def of_tasks(self, tasks: Collection[str]) -> Sums:
+        """Return the sums of the categories over some tasks, or over all if none is given."""
+        places = [k for k, name in enumerate(self.tasks) if not tasks or name in tasks]
+        return Sums(self.columns, self.observed[:, places].sum(1))
 
     def outcomes(self) -> pd.DataFrame:
         """List the outcomes, a row per scored unit with the numbers that scores add up."""
@@ -287,8 +287,8 @@ class Scoring:
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
         """Return the places of the categories, and of all together, in which a metric has a row."""
-        names = {part[0] for part in self.averaged(metric)} if _by_category(metric) else set()
-        return [k for k, name in enumerate([*self.categories, ALL]) if name in {*names, ALL}]
+        has_parts = self.parts(metric).of_category.any(1)
+        return [*np.flatnonzero(has_parts).tolist(), len(self.categories)]
 
     def annotate(self, metric: Metric, row: Score) -> Score:
         """Complete a row with the benchmark's own notes and baselines."""
@@ -296,7 +296,7 @@ class Scoring:
 
     def rows_of(self, metric: Metric) -> Iterator[Score]:
         """Yield the rows of a metric: its score in each category, then over all of them."""
-        if not set(self.observed.tasks).issuperset(metric.own_tasks):
+        if not set(self.tasks).issuperset(metric.own_tasks):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
             values, (n, answers, readable) = self.values(metric), self.counts(metric)
@@ -312,41 +312,57 @@ class Scoring:
         for k in self.categories_of(metric):
             value = interval(values[:, k], samples[k], metric.limits)
             note = self.reason(metric, names[k]) if math.isnan(value.value) else ""
-            key, rate, (low, high) = (names[k], *metric.place), float(rates[k]), bounds[:, k]
-            row = Score(*key, *value, round(n[k]), rate, metric.baseline, self.preset, note)
-            row = row._replace(bound_low=float(low), bound_high=float(high))
+            row = Score(
+                names[k],
+                *metric.place,
+                *value,
+                n=round(n[k]),
+                valid_rate=float(rates[k]),
+                baseline=metric.baseline,
+                preset=self.preset,
+                note=note,
+                bound_low=float(bounds[0, k]),
+                bound_high=float(bounds[1, k]),
+            )
             yield self.annotate(metric, row)
 
-    def averaged(self, metric: Metric) -> list[tuple[str, ...]]:
-        """Name the parts whose scores a metric averages, by the columns of its `mean_over`."""
-        if "task" not in metric.mean_over:
-            return [(name,) for name in self.categories] if metric.mean_over else [()]
-        tasks = self.observed.of_tasks(metric.own_tasks).tasks
-        return [
-            (name, task)[:: 1 if _by_category(metric) else -1]
-            for row, name in zip(self.asked, self.categories, strict=True)
-            for task, k in tasks.items()
-            if row[k]
-        ]
+    def parts(self, metric: Metric) -> Parts:
+        """Return the parts of the data whose scores a metric averages."""
+        mean_over, own_tasks = tuple(metric.mean_over), tuple(metric.own_tasks)
+        if (mean_over, own_tasks) in self.known_parts:
+            return self.known_parts[mean_over, own_tasks]
+        tasks = [k for k, name in enumerate(self.tasks) if not own_tasks or name in own_tasks]
+        if "task" in mean_over:
+            pairs = [(c, t) for c, row in enumerate(self.asked) for t in tasks if row[t]]
+            names: list[tuple[str, ...]] = [(self.categories[c], self.tasks[t]) for c, t in pairs]
+            cells = np.array([[c * len(self.tasks) + t] for c, t in pairs])
+            in_order = mean_over[0] == "category"
+            names = names if in_order else [name[::-1] for name in names]
+        else:
+            # Without the sums of each task, a cell is a category.
+            n_tasks, of_tasks = (len(self.tasks), tasks) if self.by_task else (1, [0])
+            cells = np.arange(len(self.categories))[:, None] * n_tasks + np.array(of_tasks)
+            names = [(name,) for name in self.categories]
+            if not mean_over:
+                cells, names = cells.reshape(1, -1), [()]
+        of_category = np.zeros((len(self.categories), len(names)), dtype=bool)
+        if mean_over[:1] == ("category",):
+            for k, category in enumerate(self.categories):
+                of_category[k] = [name[0] == category for name in names]
+        parts = self.known_parts[mean_over, own_tasks] = Parts(names, cells, of_category)
+        return parts
 
     def scores(self, metric: Metric, sums: np.ndarray) -> np.ndarray:
         """Compute the scores [n, parts] of n sets of sums, such as resamples."""
-        sums = sums.reshape(len(sums), len(self.categories), -1, len(self.columns))
-        if not metric.mean_over:
-            sums = sums.sum(1, keepdims=True)
-        flat = sums.reshape(-1, *sums.shape[2:])
+        if metric.parts:
+            return np.sum([w * self.scores(part, sums) for w, part in metric.parts], axis=0)
+        return metric.values(self.sums_of_parts(metric, sums))
 
-        def of(tasks: Mapping[str, int]) -> np.ndarray:
-            return metric.values(Sums(self.columns, tasks, flat)).reshape(sums.shape[:2])
-
-        if "task" not in metric.mean_over:
-            return of(self.observed.tasks if self.by_task else {ALL: 0})
-        tasks = self.observed.of_tasks(metric.own_tasks).tasks
-        by_task = {name: of({name: k}) for name, k in tasks.items()}
-        places = {name: k for k, name in enumerate(self.categories)}
-        parts = [dict(zip(metric.mean_over, part, strict=True)) for part in self.averaged(metric)]
-        columns = [by_task[part["task"]][:, places[part["category"]]] for part in parts]
-        return np.stack(columns, axis=1)
+    def sums_of_parts(self, metric: Metric, sums: np.ndarray) -> Sums:
+        """Return the sums [n, parts] of the parts that a metric averages."""
+        cells = self.parts(metric).cells
+        is_each_one = cells.ravel().tolist() == list(range(sums.shape[1]))
+        return Sums(self.columns, sums, None if is_each_one and cells.shape[1] == 1 else cells)
 
     def observed_scores(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores of the parts that a metric averages: [1, parts]."""
@@ -359,15 +375,14 @@ class Scoring:
         Args:
             scores: of the parts, [n, parts]; a part with NaN is undefined.
         """
-        parts, defined = self.averaged(metric), ~np.isnan(scores).any(0)
+        names, _, of_category = self.parts(metric)
+        defined = ~np.isnan(scores).any(0)
         skipped = metric.mean_over.index("category") if metric.mean_over else 0
-        weights = np.zeros((len(self.categories) + 1, len(parts)))
-        weights[-1] = mean_weights(parts, defined, skipped if self.over_defined else -1)
-        if _by_category(metric):
-            for k, name in enumerate(self.categories):
-                own = [place for place, part in enumerate(parts) if part[0] == name]
-                weights[k, own] = mean_weights([parts[place] for place in own], defined[own])
-        return weights
+        over_all = mean_weights(names, defined, skipped if self.over_defined else -1)
+        # A category is undefined if one of its tasks is.
+        is_complete = ~(of_category & ~defined).any(1, keepdims=True)
+        n = of_category.sum(1, keepdims=True)
+        return np.vstack([of_category * is_complete / np.maximum(n, 1), over_all])
 
     def values(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores, then the resampled ones: [1 + draws, categories + 1]."""
@@ -382,82 +397,67 @@ class Scoring:
         (means,) = averages(*self.observed_parts(metric))
         return means
 
-    def observed_weights(self, metric: Metric) -> np.ndarray:
-        """Return the weights of the observed scores; see `weights`."""
-        return self.observed_parts(metric)[1]
-
     def observed_parts(self, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed scores of the parts that a metric averages, and their weights."""
-        if metric not in self.parts:
+        if metric not in self.observed_scores_and_weights:
             scores = self.observed_scores(metric)
-            self.parts[metric] = scores, self.weights(metric, scores)
-        return self.parts[metric]
+            self.observed_scores_and_weights[metric] = scores, self.weights(metric, scores)
+        return self.observed_scores_and_weights[metric]
 
     def samples(self, metric: Metric) -> list[Sample]:
         """Count the clusters that each of the observed scores [categories + 1] rests on."""
-        used = (self.observed_weights(metric) > 0) @ self.places_of(metric)
+        weights, cells = self.observed_parts(metric)[1], self.parts(metric).cells
+        used = np.zeros((len(weights), len(self.totals.strata)), dtype=bool)
+        for part, own in enumerate(cells):
+            used[:, own] |= weights[:, [part]] > 0
         if not metric.sampled:
-            return [
-                sample_of_parts(self.totals, own, metric.size, alike=metric.alike) for own in used
-            ]
+            return count_clusters(self.totals, used, metric.size, alike=metric.alike)
         # Only the clusters with a number show a spread.
         used &= self.totals.observed[0, :, self.totals.columns.index(metric.bottom)] > 0
+        counted = count_clusters(self.totals, used, metric.bottom, metric.sampled, alike=True)
+        with_number = count_clusters(self.totals, used, metric.bottom, alike=True)
         samples = []
-        for own in used:
-            sampled = sample_of_parts(self.totals, own, metric.bottom, metric.sampled, alike=True)
-            units = sample_of_parts(self.totals, own, metric.bottom, alike=True).units
-            sampled = sampled._replace(effective=min(sampled.effective, units))
-            samples.append(sampled if units > 1 else sampled._replace(units=sampled.strata))
+        for sample, (units, *_) in zip(counted, with_number, strict=True):
+            sample = sample._replace(effective=min(sample.effective, units))
+            samples.append(sample if units > 1 else sample._replace(units=sample.strata))
         return samples
-
-    def places_of(self, metric: Metric) -> np.ndarray:
-        """Return which sums each part that a metric averages is made of: bool [parts, sums]."""
-        tasks, averaged = self.observed.of_tasks(metric.own_tasks).tasks, self.averaged(metric)
-        n_tasks = len(self.observed.tasks) if self.by_task else 1
-        places = np.zeros((len(averaged), len(self.categories), n_tasks), dtype=bool)
-        for own, part in zip(places, averaged, strict=True):
-            names = dict(zip(metric.mean_over, part, strict=True))
-            of_category = [
-                k for k, name in enumerate(self.categories) if names.get("category", name) == name
-            ]
-            of_task = [k for name, k in tasks.items() if names.get("task", name) == name]
-            own[np.ix_(of_category, of_task if self.by_task else [0])] = True
-        return places.reshape(len(averaged), -1)
 
     def counts(self, metric: Metric) -> np.ndarray:
         """Count the `n` of scores, all answers and readable ones: [3, categories + 1]."""
-        sums = self.observed.of_tasks(metric.own_tasks)
+        sums = self.of_tasks(metric.own_tasks)
         columns = (metric.counts or metric.bottom or metric.read[0], *metric.read)
         counts = np.stack([sums[column] for column in columns])
         return np.column_stack([counts, counts[:, self.counted(metric)].sum(1)])
 
-    def counted(self, metric: Metric) -> "np.ndarray":
+    def counted(self, metric: Metric) -> np.ndarray:
         """Return which categories count over all: those of a mean over tasks may be left out."""
         if metric.task != ALL or metric.mean_over != ("category", "task"):
             return np.full(len(self.categories), True)
-        weights = self.observed_weights(metric)[-1]
-        used = {part[0] for part, own in zip(self.averaged(metric), weights, strict=True) if own}
-        return np.array([name in used for name in self.categories])
+        weights = self.observed_parts(metric)[1][-1]
+        is_counted: np.ndarray = (self.parts(metric).of_category & (weights > 0)).any(1)
+        return is_counted
 
     def reason(self, metric: Metric, category: str) -> str:
         """Say why a score is undefined."""
-        sums = self.observed.of_tasks(metric.own_tasks)
         own = [category in (ALL, name) for name in self.categories]
-        return metric.reason(replace(sums, values=sums.values[own]))
+        sums = self.of_tasks(metric.own_tasks).values[own].sum(0)
+        return metric.reason(dict(zip(self.columns, sums, strict=True)))
 
     def ends(self, metric: Metric) -> np.ndarray:
         """Compute the least and the most if all answers were readable: [2, categories + 1]."""
         if not metric.ends:
-            ends = self.ends_of_categories(metric)
+            ends = self.ends_of_parts(metric)
             return averages(ends, self.weights(metric, ends))
         of_ends = [replace(metric, top=end, bottom=_divisor(end)) for end in metric.ends]
         value, low, high = map(self.observed_means, (metric, *of_ends))
         # A readable answer may score lower or higher than an unreadable one could.
         return np.stack([np.minimum(low, value), np.maximum(high, value)])
 
-    def ends_of_categories(self, metric: Metric) -> np.ndarray:
-        """Compute the same without the mean over categories."""
-        return metric.bounds(self.observed)
+    def ends_of_parts(self, metric: Metric) -> np.ndarray:
+        """Compute the same of the parts that a metric averages: [2, parts]."""
+        if metric.parts:
+            return np.sum([w * self.ends_of_parts(part) for w, part in metric.parts], axis=0)
+        return metric.bounds(self.sums_of_parts(metric, self.totals.observed))[:, 0]
 
     def _of_rows_with_numbers(self, metric: Metric, divisors: dict[str, pd.Series]) -> Metric:
         """Let a ratio divide by a sum over the rows with a number, a column of `divisors`."""
@@ -480,11 +480,6 @@ class Scoring:
 def _divisor(top: str, bottom: str = "rows") -> str:
     """Name the column that counts in the rows with a number in `top`."""
     return f"{bottom or 'rows'} with {top}"
-
-
-def _by_category(metric: Metric) -> bool:
-    """Return whether a metric has a score in each category."""
-    return metric.mean_over[:1] == ("category",)
 
 
 def mean_weights(
@@ -527,7 +522,9 @@ def averages(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     # Weights of 1 keep a mean of equal scores exact.
     relative = weights / np.maximum(weights.max(1, initial=0.0), NOISE)[:, None]
     means = np.where(missing, 0.0, scores) @ relative.T / np.maximum(relative.sum(1), NOISE)
-    is_undefined = (missing @ used.T) | ~used.any(1)
+    is_undefined = ~used.any(1)
+    if missing.any():
+        is_undefined = is_undefined | (missing.astype(float) @ used.T.astype(float) > 0)
     return np.where(is_undefined, np.nan, means)
 
 
@@ -547,14 +544,15 @@ def own_scores(
         BadInput: a metric has a column or task that there is not.
     """
     numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
-    ready, sums = [], Sums.of_rows(outcomes.fillna(dict.fromkeys(numbers, 0.0)), numbers)
+    some_sums, ready = Sums(numbers, np.zeros((1, 1, len(numbers)))), []
     for metric in metrics:
         if metric.task not in (ALL, *tasks):
             unknown = expected(metric.task, [ALL, *tasks], "task")
             raise BadInput(f"metric {metric.name}: {unknown}")
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                _ = sums[metric.top] if metric.top and not metric.bottom else metric.values(sums)
+                has_columns = metric.of or metric.bottom
+                _ = metric.values(some_sums) if has_columns else some_sums[metric.top]
         except BadInput as error:
             raise BadInput(f"metric {metric.name}: {error}") from None
         names = [name for name in (metric.top, metric.bottom, "answered") if name]

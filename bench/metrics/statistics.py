@@ -27,11 +27,10 @@ from bench.metrics.bootstrap import (
     Statistic,
     Totals,
     Weights,
+    count_clusters,
     interval,
     replicate,
     resample,
-    sample,
-    sample_of_parts,
 )
 from bench.metrics.engine import averages, mean_weights
 from bench.metrics.significance import (
@@ -141,11 +140,9 @@ def share(
         part = part.assign(part=part.part.where(counts[index], part.part[counts[index]].iloc[0]))
         totals = _resampled(part, ["top", "bottom"], weights)
         ratio, kept, _ = _mean_ratio(totals, [1])
-        rests_on = sample_of_parts(
-            totals, np.isin(range(len(totals.strata)), kept), "bottom", alike=alike
-        )
+        (rests_on,) = count_clusters(totals, _is_kept(totals, kept), "bottom", alike=alike)
         if totals.second is not None:
-            rests_on = sample_of_parts(totals, np.full(len(totals.strata), True))
+            (rests_on,) = count_clusters(totals, np.full((1, len(totals.strata)), True))
         value = interval(replicate(totals, ratio), rests_on, limits)
         reason = _without_value(int(part.missing.sum()), int(counts[index].sum()), column)
         reason = join_notes(_without_parts(totals, kept, [1]), reason)
@@ -267,7 +264,8 @@ def _compare_groups(
     totals = _resampled(both, columns, weights)
     values, samples = zip(*(_side(totals, at) for at in (0, 2)), strict=True)
     tested = compare_groups(values, samples, length)
-    of_both = sample_of_parts(totals, np.full(len(totals.strata), True), columns[1], columns[3])
+    all_parts = np.full((1, len(totals.strata)), True)
+    (of_both,) = count_clusters(totals, all_parts, columns[1], columns[3])
     tested = tested._replace(units=of_both.units)
     note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
     return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
@@ -277,8 +275,8 @@ def _side(totals: Totals, at: int) -> tuple[np.ndarray, Sample]:
     """Compute the mean ratio of the two sums at `at` with its resamples, and what it rests on."""
     ratio, kept, _ = _mean_ratio(totals, [at + 1])
     values = replicate(totals, lambda sums: ratio(sums[..., at : at + 2]))
-    is_kept = np.isin(range(len(totals.strata)), kept)
-    return values, sample_of_parts(totals, is_kept, totals.columns[at + 1])
+    (rests_on,) = count_clusters(totals, _is_kept(totals, kept), totals.columns[at + 1])
+    return values, rests_on
 
 
 def _compare_with(
@@ -339,7 +337,8 @@ def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, np.ndarra
         return ratio(sums[..., at : at + 2]) - ratio(sums[..., at + 2 : at + 4])
 
     # The smaller sample counts.
-    rests_on = min(sample(totals, less, totals.columns[bottom]) for bottom in bottoms)
+    is_kept = _is_kept(totals, kept)
+    rests_on = min(count_clusters(totals, is_kept, totals.columns[k])[0] for k in bottoms)
     by_unit = _differences_by_unit(totals, at, kept, part_weights)
     tested = compare_resamples(replicate(totals, less), rests_on, by_unit, length)
     return tested, kept
@@ -623,6 +622,11 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.n
         return averages(sums[:, kept, 0] / sums[:, kept, 1], weights[None, kept])[:, 0]
 
     return mean, kept, weights[kept]
+
+
+def _is_kept(totals: Totals, kept: np.ndarray) -> np.ndarray:
+    """Return which parts a mean rests on: bool [1, parts]."""
+    return np.isin(range(len(totals.strata)), kept)[None]
 
 
 def _part(name: object) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class VerdictScoring(Scoring):
         return constant
 
     def annotate(self, metric: Metric, row: Score) -> Score:
-        tasks = metric.own_tasks or self.observed.tasks
+        tasks = metric.own_tasks or self.tasks
         by_habit = all(self.constant.get((row.category, task), False) for task in tasks)
         return row._replace(by_habit=by_habit)
 

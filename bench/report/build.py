@@ -72,7 +72,8 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        stack.enter_context(use_models([model.label for model in plan.models]))
+        references = [m.label for m in plan.models if split_kind(m.model)[0] in REFERENCES]
+        stack.enter_context(use_models([model.label for model in plan.models], references))
         stack.callback(execute.end_kernels)
         # If we are killed, the report counts as changed.
         (folder / f"{INDEX}.html").unlink(missing_ok=True)

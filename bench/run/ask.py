@@ -8,7 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -19,11 +19,11 @@ from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
-from bench.scorers.base import Answer, Model, checked, digest
+from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Requests that a local model gets together; a killed run loses at most their answers.
+# Requests that a local model gets together, if it needs less than a minute for them.
 BLOCK_REQUESTS = 256
 NOT_ASKED = "not asked: the reply that it is about did not come"
 # Replies by task, item, request and repeat; None for a failed request.
@@ -58,30 +58,25 @@ def ask_requests(
     name = metadata.get("name") or short_name(plan.config.as_model or plan.config.model)
     title, start = f"asking {name} {plan.benchmark.name}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
+
+        def record(batch: Batch) -> None:
+            replies.update({key_of(r): None if a.error else a.response for r, a in batch})
+            records.add(folder, [_row(plan, places, *answered) for answered in batch])
+            bar.update(len(batch))
+
         for stage in requests.stages:
-            # Similar requests are next to each other, so that models reuse common prefixes.
-            stage = sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text))
-            blocks = defaultdict[int, list[Request]](list)
-            unanswerable: Batch = []
-            answered: dict[str, Request] = {}
-            for number, request in enumerate(stage):
-                finished: Request | None = request
-                if request.then:
-                    finished = request.then(request, replies.get(before_of(request)))
-                recorded = hashes.get(key_of(request))
-                if recorded and recorded == digest((finished or request).text):
-                    if finished and replies[key_of(request)] is not None:
-                        answered[finished.request_type] = finished
-                    continue
-                if finished:
-                    blocks[number // BLOCK_REQUESTS].append(finished)
-                else:
-                    unanswerable.append((request, Answer("", error=NOT_ASKED)))
-            batches = [unanswerable] if unanswerable else []
-            for batch in chain(batches, _answers(role_of(stage[0]), scorers, blocks, answered)):
-                replies |= {key_of(r): None if a.error else a.response for r, a in batch}
-                records.add(folder, [_row(plan, places, *answered) for answered in batch])
-                bar.update(len(batch))
+            role, batch = role_of(stage[0]), Batch()
+            to_ask = _sort(stage, replies, hashes)
+            if to_ask.unanswerable:
+                record(to_ask.unanswerable)
+            try:
+                for batch in _answers(role, scorers, to_ask):
+                    record(batch)
+            except KeyboardInterrupt:
+                waiting = scorers[role].waiting() if role in scorers else []
+                # `batch` may be recorded twice; then its last lines count.
+                record([*batch, *((r, checked(a, r.request_type)) for r, a in waiting)])
+                raise
     # A model of another package can leave out a request.
     in_order = {key: replies.get(key) for key in places}
     metadata[records.PARSED_BY] = plan.benchmark.parser
@@ -91,18 +86,54 @@ def ask_requests(
     _report(title, answers, scorers, time.perf_counter() - start)
 
 
-def _answers(
-    role: str,
-    scorers: Mapping[str, Model],
-    blocks: Mapping[int, Sequence[Request]],
-    answered: Mapping[str, Request],
-) -> Iterator[Batch]:
+class _ToAsk(NamedTuple):
+    """The requests of a stage that have no answer yet.
+
+    Attributes:
+        blocks: requests that a model gets together.
+        unanswerable: requests about a reply that did not come, with this error.
+        answered: an answered request of each type.
+    """
+
+    blocks: list[list[Request]]
+    unanswerable: Batch
+    answered: dict[str, Request]
+
+
+def _sort(
+    stage: Sequence[Request], replies: Replies, hashes: Mapping[tuple[Any, ...], str]
+) -> _ToAsk:
+    """Sort the requests of a stage; `hashes` are of the prompts of recorded answers."""
+    blocks = defaultdict[tuple[str, int], list[Request]](list)
+    unanswerable: Batch = []
+    answered: dict[str, Request] = {}
+    n_of_type = Counter[str]()
+    # Similar requests are next to each other, so that models reuse common prefixes.
+    for request in sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text)):
+        n_of_type[request.request_type] += 1
+        finished: Request | None = request
+        if request.then:
+            finished = request.then(request, replies.get(before_of(request)))
+        key = key_of(request)
+        if key in hashes and hashes[key] == digest((finished or request).text):
+            if finished and replies[key] is not None:
+                answered[finished.request_type] = finished
+        elif finished:
+            # The first requests show how long others will take.
+            number = n_of_type[request.request_type] - 1 - FEWEST_TOGETHER
+            blocks[request.request_type, number // BLOCK_REQUESTS].append(finished)
+        else:
+            unanswerable.append((request, Answer("", error=NOT_ASKED)))
+    return _ToAsk(list(blocks.values()), unanswerable, answered)
+
+
+def _answers(role: str, scorers: Mapping[str, Model], to_ask: _ToAsk) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
-    if not blocks:
+    if not to_ask.blocks:
         return
     try:
-        scorers[role].answered = {**answered, **scorers[role].answered}
-        for batch in scorers[role].stream(list(blocks.values())):
+        scorers[role].answered = {**to_ask.answered, **scorers[role].answered}
+        for batch in scorers[role].stream(to_ask.blocks):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise
@@ -162,7 +193,7 @@ def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds
     asked, computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
     if asked:
         say(
-            f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
+            f"{title}: {asked:,} tokens asked, {computed:,} computed, "
             f"{computed / seconds:,.0f} a second"
         )
     if cut := Counter(answers["task"].filter(answers["cut"]).to_pylist()):

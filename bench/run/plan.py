@@ -14,6 +14,7 @@ from bench.benchmarks.base import Benchmark
 from bench.config import Generation, RunConfig
 from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
+from bench.runs import records
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
 from bench.scorers.budget import budgets_of
@@ -93,9 +94,13 @@ class Plan:
         }
         self.config = config.model_copy(update=updates)
         self.asked = self._asked(names)
-        self.identity = digest([benchmark.name, self.asked])
+        self.identity = records.identity(benchmark.name, self.asked)
         name = config.as_model or config.model
         self.title = f"{benchmark.name}, {name}"
+        if not config.as_model and records.file_hash(self.asked, "model"):
+            kind, path = scorers.split_kind(name)
+            # Its runs are in one folder, however its path is written.
+            name = f"{kind}:{Path(path).expanduser().resolve().name}"
         runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
 

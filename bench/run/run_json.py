@@ -64,15 +64,19 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    # A model of the Hub can be named with the commit at which the run was begun.
-    asked = dict(plan.entries["asked"])
+    recorded, asked = metadata["asked"], dict(plan.asked)
     for role, name in _at_commits(metadata).items():
-        if name and asked.get(role) == name:
-            asked[role] = metadata["asked"].get(role)
-    if digest([plan.benchmark.name, asked]) == digest([metadata["benchmark"], metadata["asked"]]):
+        # A model of the Hub can be named with the commit at which the run was begun, and a file by
+        # another path.
+        content = records.file_hash(asked, role)
+        if name and (
+            asked[role] == name or (content and content == records.file_hash(recorded, role))
+        ):
+            asked[role] = recorded.get(role)
+    if digest([plan.benchmark.name, asked]) == digest([metadata["benchmark"], recorded]):
         return metadata
     differ = differences(_spelled(metadata), _spelled({**plan.entries, "asked": asked}))
-    if _can_add_judge(plan, metadata["asked"]):
+    if _can_add_judge(plan, recorded):
         for name in OF_JUDGE:
             differ.pop(name, None)
     if differ:
@@ -281,11 +285,19 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
 def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:
     """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
     scorer.resume(before)
-    now = _described(scorer)
+    old, new = _identified(before), _identified(_described(scorer))
     # Older descriptions have fewer entries.
-    known = [name for name in IDENTITY if name in before]
-    old, new = ({name: every.get(name) for name in known} for every in (before, now))
-    return next(iter(differences(old, new).values()), "")
+    return next(iter(differences(old, {name: new.get(name) for name in old}).values()), "")
+
+
+def _identified(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies a model; of files their hash, wherever they are."""
+    entries = {name: described[name] for name in IDENTITY if name in described}
+    if base := described.get("base"):
+        entries["base"] = _identified(base)
+    if str(entries.get("revision")).startswith(hub.HASH):
+        entries.pop("id", None)
+    return entries
 
 
 @cache

@@ -45,7 +45,7 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
     rows = []
     for run in all_runs:
         billions, size_from = size(run)
-        with_size = [name for name in (run.model, run.label) if SIZE.search(short_name(name))]
+        with_size = [name for name in (run.label, run.model) if size_in(name)]
         row = {
             "model": names[id(run)],
             "benchmark": run.benchmark,
@@ -69,9 +69,19 @@ def size(run: Run) -> tuple[float, str]:
         return (
             layers * (10 * hidden**2 + 5 * hidden) + hidden
         ) / 1e9, "counted in its layers, without embeddings"
-    if match := SIZE.search(short_name(run.model)) or SIZE.search(run.label):
-        return float(match[1]) / (1 if match[2] in "Bb" else 1000), "its name"
-    return np.nan, ""
+    billions = size_in(run.label) or size_in(run.model)
+    return (billions, "its name") if billions else (np.nan, "")
+
+
+def size_in(model: str) -> float | None:
+    """Return the billions of parameters that a model's name says; None if it says none.
+
+    Examples:
+        >>> size_in("Qwen/Qwen2.5-0.5B-Instruct"), size_in("GLM-335M"), size_in("Mixtral-8x7B")
+        (0.5, 0.335, None)
+    """
+    match = SIZE.search(short_name(model))
+    return float(match[1]) / (1 if match[2] in "Bb" else 1000) if match else None
 
 
 def family(model: str) -> str:

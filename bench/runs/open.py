@@ -24,7 +24,7 @@ from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
-from bench.core.text import as_html, reveal_invisible
+from bench.core.text import as_html, column, reveal_invisible
 from bench.data import by_id
 from bench.data.manifest import category_names
 from bench.metrics import engine
@@ -42,6 +42,11 @@ from bench.tasks.replies import declines
 
 # Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
+# Entries of `asked` that stand first and alone in the name of a run.
+ASKED_HOW = ("read", "prompts")
+# Entries of `asked` that cannot be read in the name of a run, or stand there by other names.
+NOT_IN_LABELS = {"model", "model_content", "judge_content", "base_content", "data_sha256"}
+NOT_IN_LABELS |= {"wording_hash", "sample", "settings", "generation"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,29 +316,34 @@ class Run:
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, or patterns of folders, each with a run."""
+    """Open runs, given as runs, their folders, folders above them, or patterns of folders."""
     runs: list[Run] = []
-    for one in given:
-        found = find_runs(one)
-        if not found:
-            raise BadInput(f"{one}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID")
-        runs += found
+    for place in given:
+        in_place = find_runs(place)
+        if not in_place:
+            raise BadInput(
+                f"{place}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
+            )
+        runs += in_place
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
 
 
 def find_runs(given: Run | str | Path) -> list[Run]:
-    """Open the runs whose folders match a pattern, the run of one folder, or a run itself."""
+    """Open the runs in, or below, the folders that match a pattern; or a run itself."""
     return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or the one folder that it names."""
-    if not glob.has_magic(str(pattern)):
-        return [Path(pattern)]
-    paths = sorted(map(Path, glob.glob(str(pattern))))
-    return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    """List the folders of runs that match a pattern, or that are in the folder that it names."""
+    if glob.has_magic(str(pattern)):
+        paths = sorted(map(Path, glob.glob(str(pattern))))
+        return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    folder = Path(pattern)
+    if (folder / records.RUN_JSON).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.rglob(records.RUN_JSON)) or [folder]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -341,14 +351,59 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(rows[KEYS])
 
 
+def model_names(runs: Sequence[Run]) -> list[str]:
+    """Name each run's model: its short name if this is unique, otherwise the user's name."""
+    n_models = Counter(label for _, label in {(run.model, run.label) for run in runs})
+    return [run.label if n_models[run.label] == 1 else run.model for run in runs]
+
+
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Name each run's model: its short name if this is unique, otherwise the user's name.
+    """Name each run by its model, and several runs of a model on a benchmark by what differs.
 
     Examples:
         >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> labels([run])
-        ['simulated:bias=0.7']
+        >>> options = {"data": "samples", "limit": 10}
+        >>> modes = ("text", "letters")
+        >>> runs = [bench.evaluate("cbbq", "tiny:s", read=mode, **options) for mode in modes]
+        >>> labels(runs[:1]), labels(runs)
+        (['tiny:s'], ['tiny:s (text)', 'tiny:s (letters)'])
     """
-    n_models = Counter(label for _, label in {(run.model, run.label) for run in runs})
-    return [run.label if n_models[run.label] == 1 else run.model for run in runs]
+    names = model_names(runs)
+    groups: dict[tuple[str, str], dict[Path, Run]] = {}
+    for run, name in zip(runs, names, strict=True):
+        groups.setdefault((run.benchmark, name), {})[run.folder.resolve()] = run
+    differences: dict[Path, str] = {}
+    for by_folder in groups.values():
+        if len(by_folder) > 1:
+            texts = _differences(list(by_folder.values()))
+            differences |= dict(zip(by_folder, texts, strict=True))
+    return [
+        f"{name} ({differences[folder]})" if differences.get(folder) else name
+        for name, folder in zip(names, (run.folder.resolve() for run in runs), strict=True)
+    ]
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """Describe the runs of a model by the options that differ, or by their folders."""
+    options = []
+    for run in runs:
+        asked = run.metadata["asked"]
+        modes = " and ".join(dict.fromkeys(run.metadata["read"].values()))
+        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "read": modes}
+        options.append({name: flat[name] for name in flat if name not in NOT_IN_LABELS})
+    names = dict.fromkeys(name for values in options for name in values)
+    differ = [name for name in names if len({str(own.get(name)) for own in options}) > 1]
+    differ.sort(key=lambda name: name not in ASKED_HOW)
+    texts = []
+    for values in options:
+        parts = [_option(name, values.get(name)) for name in differ]
+        texts.append(", ".join(filter(None, parts)))
+    return texts if len(set(texts)) == len(runs) else [str(run.folder) for run in runs]
+
+
+def _option(name: str, value: Any) -> str:
+    """Write an option in a label; "" if it was not given."""
+    if value in (None, "", [], {}):
+        return ""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if name in ASKED_HOW else f"{column(name)} {text}"

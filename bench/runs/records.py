@@ -29,6 +29,7 @@ from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
 from bench.runs.schema import wrong_entry
+from bench.scorers import split_kind
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
@@ -72,6 +73,8 @@ ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
 # A line of `answers.jsonl` before and after its checksum; then comes the answer as JSON.
 CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
+# Kinds of models that are files; "" is a checkpoint.
+KINDS_OF_FILES = ("", "replay", "predictions")
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 
@@ -119,9 +122,11 @@ def read_run_json(folder: Path) -> dict[str, Any]:
             raise ValueError(problem)
         # Runs before version 0.3 have no hash.
         hash, now = metadata.pop(HASH, ""), digest(metadata)
-        identity = digest([metadata["benchmark"], metadata["asked"]])
-        # Earlier versions kept half of the hash.
-        if hash not in ("", now) or not identity.startswith(metadata["identity"]):
+        benchmark, asked = metadata["benchmark"], metadata["asked"]
+        # Earlier versions named files by their paths, and kept half of the hash.
+        identities = identity(benchmark, asked), digest([benchmark, asked])
+        is_ours = any(text.startswith(metadata["identity"]) for text in identities)
+        if hash not in ("", now) or not is_ours:
             raise ValueError("its content was changed")
         return metadata
     except (FileNotFoundError, NotADirectoryError):
@@ -133,6 +138,18 @@ def read_run_json(folder: Path) -> dict[str, Any]:
             f"{path}: is damaged or was changed ({error}); put back the file that `bench run` "
             "wrote, or give another --out"
         ) from None
+
+
+def identity(benchmark: str, asked: Mapping[str, Any]) -> str:
+    """Hash what decides the requests and the answers; files count by content, not by path."""
+    roles = [role for role in ("model", "judge", "base") if file_hash(asked, role)]
+    return digest([benchmark, {**asked, **{role: split_kind(asked[role])[0] for role in roles}}])
+
+
+def file_hash(asked: Mapping[str, Any], role: str) -> str:
+    """Return the hash of a model's file or folder; "" for a model that is none."""
+    is_file = split_kind(asked.get(role) or "")[0] in KINDS_OF_FILES
+    return (is_file and asked.get(f"{role}_content")) or ""
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:

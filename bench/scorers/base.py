@@ -33,6 +33,10 @@ Options = Sequence[str] | Sequence[Sequence[str]]
 BROKEN_ANSWER = "the server answered with"
 # So begin errors of requests that a content filter, or the model itself, declined to answer.
 DECLINED_BY = "refused by "
+# Answers of a local model are saved at least so often.
+SAVE_SECONDS = 60.0
+# Requests that a slow local model gets together in any case.
+FEWEST_TOGETHER = 4
 # Writes equal values as equal texts, for hashes.
 STABLE_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 
@@ -99,19 +103,19 @@ class Unanswerable(BadInput):
         reasons = {i: problem for i, problem in enumerate(problems) if problem}
         if reasons:
             first = min(reasons)
-            place = f"(number {first + 1} of {len(problems)})"
-            raise cls(f"{model}: {reasons[first]} {place}", reasons)
+            position = f"(number {first + 1} of {len(problems)})"
+            raise cls(f"{model}: {reasons[first]} {position}", reasons)
 
 
 class Backend:
-    """A kind of model, spelt `KIND:REST`, before a model is loaded.
+    """A kind of model, spelt `KIND:NAME`, before a model is loaded.
 
     Attributes:
         request_types: request types that models of this kind may support.
         answer_modes: their answer modes of choices, the best first.
         takes: options of `bench.load` that `load` gets as keyword arguments if the user gives them;
             we refuse other options that change answers.
-        from_file: whether REST is the path of recorded answers.
+        from_file: whether NAME is the path of recorded answers.
         is_free: whether a formula or a file answers at once.
         stays_here: whether the workers of a cluster never load it.
     """
@@ -124,31 +128,31 @@ class Backend:
     stays_here = False
 
     @classmethod
-    def check(cls, rest: str) -> None:
+    def check(cls, name: str) -> None:
         """Raise BadInput if there is no such model, without loading it."""
 
     @classmethod
-    def content(cls, rest: str) -> str | None:
+    def content(cls, name: str) -> str | None:
         """Hash the files or the recipe that decide the answers; None if they are not here."""
         from bench.scorers.local.hub import fingerprint
 
-        path = os.path.expanduser(rest)
+        path = os.path.expanduser(name)
         return fingerprint(Path(path)) if os.path.exists(path) else None
 
     @classmethod
-    def writes_replies(cls, rest: str) -> bool:
+    def writes_replies(cls, name: str) -> bool:
         """Return whether the model follows options of generation, for example a temperature."""
         return "generation" in cls.takes
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
+    def load(cls, name: str, **options: Any) -> Model:
         raise NotImplementedError
 
 
 class Model(Backend):
     """A model with some of the four request types; a subclass defines a method for each.
 
-    Its constructor takes REST and the options in `takes`. These methods raise `Unanswerable` before
+    Its constructor takes NAME and the options in `takes`. These methods raise `Unanswerable` before
     they compute, so that `answer` can skip those texts.
 
     Attributes:
@@ -172,8 +176,8 @@ class Model(Backend):
     answered: Mapping[str, Request] = {}
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
-        return cls(rest, **options)  # type: ignore[call-arg]  # a subclass has its own constructor
+    def load(cls, name: str, **options: Any) -> Model:
+        return cls(name, **options)  # type: ignore[call-arg]  # a subclass has its own constructor
 
     @cached_property
     def tally(self) -> Tally:
@@ -292,9 +296,26 @@ class Model(Backend):
         return [answers[i] for i in range(len(requests))]
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        """Yield the requests of some blocks with their answers, in any order, as they come."""
+        """Yield the requests of some blocks with their answers, in any order, as they come.
+
+        We split a block if we expect it to take longer than `SAVE_SECONDS`.
+        """
+        seconds: dict[str, float] = {}  # of a request by its type, in the last part
         for block in blocks:
-            yield list(zip(block, self.answer(block), strict=True))
+            start = 0
+            while start < len(block):
+                request_type = block[start].request_type
+                size = int(SAVE_SECONDS / max(seconds.get(request_type, 0), 1e-9))
+                part = block[start : start + max(size, FEWEST_TOGETHER)]
+                began = time.perf_counter()
+                answers = self.answer(part)
+                seconds[request_type] = (time.perf_counter() - began) / len(part)
+                yield list(zip(part, answers, strict=True))
+                start += len(part)
+
+    def waiting(self) -> list[tuple[Request, Answer]]:
+        """Return the answers that have come and that an interrupted `stream` did not yield."""
+        return []
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         if not requests:

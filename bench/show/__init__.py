@@ -35,7 +35,7 @@ from bench.core.text import PLAIN, as_html, column, sentences, shortened
 from bench.figures.style import DPI, number_unknown
 from bench.metrics import primary
 from bench.metrics.primary import findings as all_findings
-from bench.metrics.primary import too_few_tasks
+from bench.metrics.primary import measure_words, too_few_tasks
 from bench.metrics.table import ALL
 from bench.run import Run
 from bench.runs.notes import warnings
@@ -49,8 +49,24 @@ __all__ = ["bibtex", "cautions", "findings", "glance", "notes", "paper_table", "
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
 # Columns in the unit of a score.
-SCORES = ["score", "estimate", "ci_low", "ci_high", "bound_low", "bound_high", "baseline"]
-SCORES += ["detectable", "score_released"]
+SCORES = {"score", "estimate", "ci_low", "ci_high", "bound_low", "bound_high", "baseline"}
+SCORES |= {"detectable", "score_released"}
+# Columns of shares, in any table.
+SHARES = {"valid_rate", "readable_first", "readable_second"}
+# Heads that are not the name of the column.
+HEADS = {
+    "billions": "billions of parameters",
+    "ci_low": "95 % interval",
+    "clusters": "scenes",
+    "data_sha256": "SHA-256 of the data",
+    "p_adjusted": "adjusted p",
+    "p_conover": "p (Conover)",
+    "p_readable": "p (readable)",
+    "p_wilcoxon": "p (Wilcoxon)",
+    "readable_first": "readable, first",
+    "readable_second": "readable, second",
+    "valid_rate": "readable",
+}
 # The largest p of a significant difference.
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
@@ -60,7 +76,8 @@ OWN_ENTRY = f"""\
 @software{{bias_workbench,
   author = {{{{bias-workbench authors}}}},
   title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
-  version = {{{__version__}}}
+  version = {{{__version__}}},
+  year = {{2026}}
 }}
 """
 
@@ -75,11 +92,12 @@ def publish(
     caption: str = "",
     into: str | Path | None = None,
     percent: Collection[Any] = (),
+    heads: Mapping[str, str] | None = None,
 ) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
-    We save a table as NAME.csv and .parquet with all of its rows and digits, and up to 200 rows
-    as NAME.tex; a picture as NAME.png, .svg and .pdf.
+    We save a table as NAME.csv and .parquet with all of its columns, rows and digits, and up to 200
+    rows as NAME.tex, as it is shown; a picture as NAME.png, .svg and .pdf.
 
     Args:
         item: a frame; a figure of matplotlib; or the axes or the grid that seaborn returns.
@@ -88,6 +106,8 @@ def publish(
         into: the folder of the files, for example a notebook's parameter `tables`. Default: none.
         percent: columns of shares to show in per cent; the files have fractions. This happens by
             itself for the scores in rows with the `unit` %.
+        heads: the heads of columns, by their names; a column with an empty head is not shown.
+            Default: their names in words.
 
     Examples:
         >>> import pandas as pd
@@ -97,75 +117,110 @@ def publish(
     folder = Path(into) if into else None
     caption = caption or name.replace("_", " ").capitalize()
     if isinstance(item, pd.DataFrame):
-        _publish_table(item, name, caption, folder, set(percent))
+        _publish_table(item, name, caption, folder, set(percent), heads or {})
     else:
         _publish_picture(item if isinstance(item, Figure) else item.figure, name, caption, folder)
 
 
 def _publish_table(
-    frame: pd.DataFrame, name: str, caption: str, folder: Path | None, percent: Collection[Any]
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    folder: Path | None,
+    percent: Collection[Any],
+    heads: Mapping[str, str],
 ) -> None:
     rows = frame.reset_index() if any(frame.index.names) else frame
+    shown, are_numbers = _as_shown(rows, percent, heads)
     if folder:
-        export.write_table(rows, folder, _file_name(name))
+        export.write_table(rows, folder, _file_name(name), shown)
     if rows.empty:
         display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
         return
-    rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
-    # A difference of equal shares can be 1e-16.
-    rows = rows.round(dict.fromkeys(rows.columns.intersection(SCORES), 12))
-    if "unit" in rows:
-        are_shares = rows.unit == "%"
-        for column in rows.columns.intersection(SCORES):
-            rows[column] = rows[column].mask(are_shares, 100 * rows[column])
-    sides = {
-        column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
-        for column in rows
+    sides: dict[Any, Any] = {
+        column: [{"selector": "", "props": f"text-align: {'right' if is_number else 'left'}"}]
+        for column, is_number in are_numbers.items()
     }
     styler = (
-        Styler(rows.head(MAX_ROWS), uuid=_file_name(name), cell_ids=False)
+        Styler(shown.head(MAX_ROWS), uuid=_file_name(name), cell_ids=False)
         .hide(axis="index")
-        .format(_cell_html)
-        .format(_p_html, subset=[column for column in rows if column in export.P_VALUES])
-        .format(_percent_html, subset=[column for column in rows if column in percent])
-        .format(_category_html, subset=[column for column in rows if column == "category"])
-        .format_index(lambda name: as_html(f"{name}, %" if name in percent else name), axis=1)
-        .set_table_styles(
-            {
-                column: [{"selector": "", "props": f"text-align: {side}"}]
-                for column, side in sides.items()
-            }
-        )
+        .format(as_html)
+        .format(_category_html, subset=shown.columns.intersection(["category"]))
+        .format_index(as_html, axis=1)
+        .set_table_styles(sides)
         .set_caption(_html("links_after", caption, _files(name, export.TABLES, folder)))
     )
     table = Markup(styler.to_html())
     data = {
         "text/html": _html("scrolling", caption, table, max(0, len(rows) - MAX_ROWS)),
-        "text/plain": rows.head(MAX_ROWS).to_string(index=False),
+        "text/plain": shown.head(MAX_ROWS).to_string(index=False),
     }
     display(data, metadata={"caption": caption}, raw=True)
 
 
-def _cell_html(value: object) -> str:
-    """Write a cell for HTML: three decimals, two from 10 on, six for small numbers, and no NaN."""
+def _as_shown(
+    rows: pd.DataFrame, percent: Collection[Any], heads: Mapping[str, str]
+) -> tuple[pd.DataFrame, dict[str, bool]]:
+    """Write the cells of a table as texts under their heads, and say which columns are numbers."""
+    columns: dict[str, list[str]] = {}
+    are_numbers = {}
+    is_share = rows.unit == "%" if "unit" in rows else pd.Series(False, rows.index)
+    # A unit that all rows have stands in the head.
+    unit = ", %" if len(rows) and is_share.all() else ""
+    for name in rows:
+        values = rows[name]
+        head = heads.get(str(name), HEADS.get(str(name), column(str(name))))
+        is_blank = len(rows) > 0 and (values.isna() | (values == "")).all()
+        is_alike = name == "unit" and (values == values.iloc[:1].squeeze()).all()
+        if head == "" or is_blank or is_alike or (name == "ci_high" and "ci_low" in rows):
+            continue
+        texts = _texts(values, name, is_share, percent)
+        if name == "ci_low" and "ci_high" in rows:
+            ends = _texts(rows.ci_high, "ci_high", is_share, percent)
+            pairs = zip(texts, ends, strict=True)
+            texts = [f"{low} to {high}" if low else "" for low, high in pairs]
+        elif name in percent or name in SHARES:
+            head += ", %"
+        elif name in ("score", "estimate") and name not in heads:
+            head += unit
+        columns[head] = texts
+        are_numbers[head] = pd.api.types.is_numeric_dtype(values)
+    return pd.DataFrame(columns, rows.index, dtype=object), are_numbers
+
+
+def _texts(
+    values: pd.Series, name: Any, is_share: "pd.Series[bool]", percent: Collection[Any]
+) -> list[str]:
+    """Write the cells of a column."""
+    if name in export.P_VALUES:
+        return ["" if math.isnan(p) else p_value(p) for p in values]
+    if name == "metric":
+        return [measure_words(metric) for metric in values]
+    is_percent = (
+        is_share if name in SCORES else pd.Series(name in {*SHARES, *percent}, values.index)
+    )
+    return [
+        _percent(value) if as_percent else _cell(value)
+        for value, as_percent in zip(values.tolist(), is_percent, strict=True)
+    ]
+
+
+def _cell(value: object) -> str:
+    """Write a cell: three decimals, two from 10 on, six for small numbers, and no NaN."""
     if isinstance(value, float):
         if math.isnan(value):
             return ""
+        # A difference of equal shares can be 1e-16.
+        value = round(value, 12)
         is_small = 0 < abs(value) < 0.0005
         return decimals(value, 6 if is_small else 3 - (abs(value) >= 10))
-    if isinstance(value, str):
-        return as_html(shortened(value, MAX_CELL_CHARS))
-    if value is pd.NA:
+    if value is pd.NA or value is None:
         return ""
     is_count = isinstance(value, Integral) and not isinstance(value, bool)
-    return f"{value:,}" if is_count else as_html(value)
+    return f"{value:,}" if is_count else shortened(value, MAX_CELL_CHARS)
 
 
-def _p_html(p: Any) -> str:
-    return "" if math.isnan(p) else as_html(p_value(p))
-
-
-def _percent_html(share: Any) -> str:
+def _percent(share: float) -> str:
     return "" if math.isnan(share) else decimals(100 * share, 1)
 
 
@@ -228,8 +283,9 @@ def findings(
             f"{first.title.iloc[0]}: {apart} of {n} pairs of models can be told apart (paired "
             f"tests, p adjusted by Holm below {LEVEL})."
         )
-    for one in first[first.doubt != ""].itertuples():
-        print(f"{one.title} says nothing of the bias of {one.model}: {one.doubt}.")
+    for reason, rows in first[first.doubt != ""].groupby("doubt", sort=False):
+        models = primary.listing(list(rows.model))
+        print(f"{rows.title.iloc[0]} says nothing of the bias of {models}: {reason}.")
 
 
 def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":

@@ -27,6 +27,47 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path, refusal):
     assert "run.json" in refusal(opened, [tmp_path / "notes"])
 
 
+def test_runs_of_a_model_are_named_by_what_differs(own_folder):
+    common = {"data": "samples", "limit": 5}
+    runs = [
+        bench.evaluate("cbbq", "simulated:", **{**common, **options})
+        for options in ({}, {"read": "letters"}, {"read": "text", "seed": 3})
+    ]
+    assert list(bench.score(*runs).model.unique()) == [
+        "simulated: (text, seed 0)",
+        "simulated: (letters, seed 0)",
+        "simulated: (text, seed 3)",
+    ]
+    outcomes = bench.outcomes(*runs[:2])
+    assert list(outcomes.model.unique()) == ["simulated: (text)", "simulated: (letters)"]
+    assert len(bench.differences(bench.score(*runs[:2]), outcomes))
+    assert list(bench.score(runs[0], runs[0].folder).model.unique()) == ["simulated:"]
+    overall = bench.score(*runs[:2], overall=True)
+    assert list(overall.metric) == [
+        "s_amb",
+        "s_amb",
+        "s_disamb",
+        "s_disamb",
+        "accuracy",
+        "accuracy",
+    ]
+    assert list(overall.worse) == ["higher"] * 4 + ["lower"] * 2
+
+
+def test_an_analysis_says_which_runs_it_opened_and_why(own_folder, monkeypatch, capsys):
+    options = {"benchmarks": "cbbq", "options": {"cbbq": {"limit": 1}}}
+    opened([], demo=MODELS, **options)
+    said = capsys.readouterr().err
+    demo = "a demonstration of simulated:bias=0.2, simulated:bias=0.8"
+    assert f"no runs of real models in reports/runs: {demo}" in said
+    monkeypatch.setattr("bench.analyses.REFERENCES", ())  # as if these were real models
+    opened([], **options)
+    names = "simulated:bias=0.2 on cbbq, simulated:bias=0.8 on cbbq"
+    assert f"2 runs in reports/runs: {names}; name others in `runs`" in capsys.readouterr().err
+    opened(["reports/runs/*0.8/*"])
+    assert "1 run match reports/runs/*0.8/*: simulated:bias=0.8" in capsys.readouterr().err
+
+
 def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
     options = {"benchmarks": "cbbq", "options": {"cbbq": {"limit": 1}}}
     found = opened([], demo=MODELS, **options)

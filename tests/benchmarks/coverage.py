@@ -142,8 +142,9 @@ def cbbq_rows(templates, share, effects, rng, common=None):
     left = rng.binomial(n - np.where(ambiguous, biased, 0), 0.6)
     unknown = np.where(ambiguous, left, n - decided)
     correct = np.where(ambiguous, unknown, decided - biased)
-    sums = dict.fromkeys(CBBQ_SUMS, 0) | dict.fromkeys(["n", "came", "valid"], n)
-    sums |= {"biased": biased, "decided": n - unknown, "unknown": unknown, "correct": correct}
+    sums = dict.fromkeys(CBBQ_SUMS, 0) | dict.fromkeys(["answered", "replied", "parsed"], n)
+    sums |= {"stereotyped": biased, "names_person": n - unknown, "correct": correct}
+    sums["says_unknown"] = unknown
     return templates.drop(columns="size").assign(**sums)
 
 
@@ -167,10 +168,10 @@ def cbbq_pairs(templates, studies):
             sides.append(rows.assign(model=-side, item_id=rows.index, stratum=rows.category))
         both = pd.concat(sides[::-1])
         for (task, of), by in product(
-            {"ambiguous": "n", "disambiguous": "decided"}.items(), (0, 1)
+            {"ambiguous": "answered", "disambiguous": "names_person"}.items(), (0, 1)
         ):
             how = {"by": "category"} if by else {"mean_over": "category"}
-            for row in compare(both[both.task == task], "biased", of, **how).itertuples():
+            for row in compare(both[both.task == task], "stereotyped", of, **how).itertuples():
                 ends = Estimate(row.estimate, row.ci_low, row.ci_high)
                 what = with_extent("difference", task if by else ALL)
                 yield from check(ends, more, "CBBQ", what, name, f"{more:g}", k)

@@ -63,6 +63,17 @@ def test_a_run_ends_in_sentences_and_tables_are_asked_for(bench):
     assert "preset official: where" in out
 
 
+def test_a_folder_above_runs_stands_for_all_of_them(bench):
+    bench("run cbbq --model simulated: --limit 1 --out all/a")
+    bench("run nli_coal --model simulated: --limit 1 --out all/b/c")
+    status, out, _ = bench("score all")
+    assert status == 0
+    assert "simulated: on cbbq" in out
+    assert "simulated: on nli_coal" in out
+    assert "records: all/a all/b/c" in out
+    assert bench("score none")[2].startswith("bench: none: holds no run")
+
+
 def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(bench):
     _, out, _ = bench("run cbbq --model simulated:refuse=1 --limit 1")
     words = " ".join(out.split())

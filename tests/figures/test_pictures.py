@@ -1,16 +1,15 @@
 """Forest plots and the index's pictures draw without warnings, with the numbers of their table."""
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 
 import bench
 from bench import figures, run
-from bench.benchmarks.cbbq.scores import PRIMARY_METRICS
+from bench.analyses.kinds import answer_kinds, often
 from bench.figures import style
-from bench.figures.forest import scores_beside, scores_by_bias
-from bench.metrics.primary import primary_rows
+from bench.figures.stacked import KINDS
 from tests.helpers.drawing import drawn, ticks, told
-from tests.helpers.recorded import cell
 
 # A respondent with a bias, one with a habit, and one that refuses everything.
 BIASED, HABIT = "simulated:bias=0.6", "simulated:answer=A,label=contradiction"
@@ -30,39 +29,27 @@ def scores(tmp_path_factory):
     tables = {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
     outcomes = bench.outcomes(*runs["nli_coal"])
     shares = bench.share(outcomes, "biased", "parsed", by=["model", "set", "gender"])
-    return {**tables, "shares": shares}
-
-
-def score(scores, task, metric="score", category="all"):
-    """Return a score of the biased respondent."""
-    return float(cell(scores, metric, None, task=task, model=BIASED, category=category).score)
+    return {**tables, "shares": shares, "outcomes": bench.outcomes(*runs["cbbq"])}
 
 
 def overall(scores):
     return scores[(scores.category == "all") & scores.primary]
 
 
-def by_bias(scores):
-    """Rows of one panel, of two models of one bias; its metric; and a title."""
-    rows = primary_rows(scores, PRIMARY_METRICS[0])
-    rows = rows[(rows.category == "all") & rows.score.notna()]
-    return rows.assign(bias=0.6, panel="CBBQ"), {"CBBQ": PRIMARY_METRICS[0]}, "Scores"
-
-
-def forest(scores, **look):
-    fig = figures.forest(scores, **look).figure
+def labelled(fig):
     fig.set_label("Scores.")
     plt.close(fig)
     return fig
 
 
 PICTURES = [
-    lambda scores: forest(overall(scores["cbbq"]), col="title", percent=True),
-    lambda scores: forest(bench.measure(scores["cbbq"]), y="category", hue="model"),
-    lambda scores: forest(overall(scores["mcbe"]), col="title", limits=(0, 100)),
-    lambda scores: forest(scores["shares"], hue="gender", col="set"),
-    lambda scores: scores_by_bias(*by_bias(scores["cbbq"])),
-    lambda scores: scores_beside(*by_bias(scores["cbbq"])),
+    lambda scores: labelled(figures.forest(overall(scores["cbbq"]), col="title", percent=True)),
+    lambda scores: labelled(
+        figures.forest(bench.measure(scores["cbbq"]), y="category", hue="model")
+    ),
+    lambda scores: labelled(figures.forest(overall(scores["mcbe"]), col="title", limits=(0, 100))),
+    lambda scores: labelled(figures.forest(scores["shares"], hue="gender", col="set")),
+    lambda scores: labelled(figures.stacked(answer_kinds(scores["outcomes"]))),
 ]
 
 
@@ -78,22 +65,15 @@ def test_a_picture_draws_without_warnings(picture, has_chinese, scores, monkeypa
 
 def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(scores):
     rows = overall(scores["cbbq"])
-    axes = drawn(forest(rows, col="title", percent=True)).axes
+    axes = drawn(labelled(figures.forest(rows, col="title", percent=True))).axes
     first = rows[rows.metric == "s_amb"].set_index("model").score
     ordered = first.sort_values(ascending=False, na_position="last")
     assert ticks(axes[0].get_yticklabels()) == list(ordered.index)
-    dots = [line.get_xdata() for line in axes[0].lines if line.get_marker() == "o"]
+    dots = [line.get_xdata() for line in axes[0].lines if line.get_marker() in style.MARKS]
     assert {float(x) for own in dots for x in own} == set(first.dropna())
     assert "undefined" in told(axes[0])
     # The worse side is on the right, also of accuracy.
     assert [ax.get_xlim()[0] > ax.get_xlim()[1] for ax in axes] == [False, False, True]
-
-
-def test_points_are_at_the_bias_that_was_put_in(scores):
-    ax = drawn(scores_by_bias(*by_bias(scores["cbbq"]))).axes[0]
-    points = {str(line.get_label()): tuple(line.get_xydata()[0]) for line in ax.lines}
-    assert points[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
-    assert points[HABIT][0] == pytest.approx(0.63), "next to each other"
 
 
 def test_models_differ_in_colour_or_mark_and_keep_these_if_another_is_left_out():
@@ -103,3 +83,39 @@ def test_models_differ_in_colour_or_mark_and_keep_these_if_another_is_left_out()
     assert some == {name: every[name] for name in models[:1:-1]}
     marks = style.markers(models)
     assert len({(every[model], marks[model]) for model in models}) == 30
+
+
+def test_references_are_grey_beside_real_models_and_have_colours_among_themselves():
+    grey = (138 / 255,) * 3
+    palette = style.colours(["real", "simulated:bias=0.5"])
+    assert (palette["real"] == grey, palette["simulated:bias=0.5"]) == (False, grey)
+    assert grey not in style.colours(["simulated:bias=0.5", "tiny:s"]).values()
+    with style.use_models(["real", "always A"], references=["always A"]):
+        assert style.colours(["always A"]) == {"always A": grey}
+
+
+def test_each_answer_is_of_one_kind():
+    columns = ["answered", "parsed", "refused", "stereotyped", "correct", "says_unknown"]
+    answers = {
+        "refused": (1, 0, 1, 0, 0, 0),
+        "unreadable": (1, 0, 0, 0, 0, 0),
+        "unknown": (1, 1, 0, 0, 1, 1),
+        "stereotyped": (1, 1, 0, 1, 0, 0),
+        "right": (1, 1, 0, 0, 1, 0),
+        "other": (1, 1, 0, 0, 0, 0),
+    }
+    rows = pd.DataFrame(answers.values(), columns=columns)
+    for kind in answers:
+        (row,) = answer_kinds(
+            rows[[name == kind for name in answers]].assign(benchmark="b", task="t", model="m")
+        ).to_dict("records")
+        assert {name for name in KINDS if row[name]} == {kind}
+    assert answer_kinds(rows.drop(columns="correct")).empty
+
+
+def test_models_that_often_say_unknown_or_refuse_are_named_with_their_shares():
+    shares = {"unknown": [0.51, 0.5, 0], "refused": [0, 0.1, 0.16], "model": ["a", "b", "c"]}
+    kinds = pd.DataFrame({"benchmark": "cbbq", "task": "t", **shares})
+    unknown, refused = often(kinds)
+    assert "unknown: a (51\u00a0%)." in unknown
+    assert "refuse to answer: c (16\u00a0%)." in refused

@@ -4,7 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.metrics.bootstrap import Sample, estimate, interval, replicate, resample, sample
+from bench.metrics.bootstrap import (
+    Sample,
+    count_clusters,
+    estimate,
+    interval,
+    replicate,
+    resample,
+)
 from tests.helpers.cases import cases
 
 
@@ -92,14 +99,16 @@ def test_draws_depend_on_the_seed_and_not_on_other_strata_or_rows_of_a_cluster(
     assert often == pytest.approx(estimate(uneven_totals, of_both))
 
 
-def test_a_statistic_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
+def test_a_score_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
     totals = totals_of(uneven)
-    assert sample(totals, mean) == (30, 1, pytest.approx(30), pytest.approx(1))
-    assert sample(totals, of_both)[:2] == (42, 2)
-    assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == pytest.approx(11)
+    of_a, of_both_strata, of_b = count_clusters(totals, np.array([[1, 0], [1, 1], [0, 1]]) > 0)
+    assert of_a == (30, 1, pytest.approx(30), pytest.approx(1))
+    assert of_both_strata[:2] == (42, 2)
+    assert of_b.freedom == pytest.approx(11)
     # By hand, of sizes 1, 1 and 2: shares 1/4, 1/4 and 1/2, whose squares add to 6/16.
     rows = frame({("a", "x"): [1], ("a", "y"): [1], ("a", "z"): [1, 1], ("a", "none"): [0]})
-    result = sample(totals_of(rows.assign(one=[1, 1, 1, 1, 0])), mean, "one")
+    totals = totals_of(rows.assign(one=[1, 1, 1, 1, 0]))
+    (result,) = count_clusters(totals, np.array([[True]]), "one")
     seen = (6 / 16 - 2 * (2 / 64 + 8 / 64) * 1 + (6 / 16) ** 2) * 3 / 2
     assert result == pytest.approx((3, 1, 16 / 6, np.sqrt(6 / 16 / seen)))
     assert result.freedom == pytest.approx(10 / 6)

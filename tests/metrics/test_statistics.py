@@ -185,6 +185,17 @@ def test_a_ratio_of_outcomes_has_the_row_of_the_benchmark_s_metric(asked, metric
     pd.testing.assert_frame_equal(*rows)
 
 
+def test_a_metric_that_pools_categories_has_its_bounds(asked):
+    own = Metric("own", "ambiguous", "says_unknown", "parsed", mean_over=())
+    table = bench.score(asked, metrics=[own])
+    row = table[table.metric == "own"].iloc[0]
+    rows = bench.outcomes(asked).query("task == 'ambiguous'")
+    unread = (1 - rows.parsed).sum()
+    assert row.score == rows.says_unknown.sum() / rows.parsed.sum()
+    assert row.bound_low == rows.says_unknown.sum() / len(rows)
+    assert row.bound_high == (rows.says_unknown.sum() + unread) / len(rows)
+
+
 @pytest.mark.parametrize(
     ("metric", "message"),
     [

@@ -63,6 +63,20 @@ def test_a_published_table_has_per_cent_and_marks_its_categories(shown, tmp_path
     assert pd.read_csv(tmp_path / "shares.csv").share[0] == 0.125
 
 
+def test_a_table_has_heads_in_words_and_an_interval_in_one_column(shown, tmp_path):
+    row = {"metric": "s_amb", "unit": "%", "score": 0.125, "ci_low": 0.1, "ci_high": 0.2}
+    row |= {"valid_rate": 0.5, "p_adjusted": 0.2, "run": "x", "first_in": 2}
+    frame = pd.DataFrame([row])
+    bench.publish(frame, "scores", into=tmp_path, heads={"run": "", "first_in": "ranked first in"})
+    heads = re.findall(r"<th [^>]*>([^<]*)</th>", shown[0][0]["text/html"])
+    numbers = ["score, %", "95 % interval", "readable, %", "adjusted p"]
+    assert heads == ["metric", *numbers, "ranked first in"]
+    cells = re.findall(r"<td [^>]*>([^<]*)</td>", shown[0][0]["text/html"])
+    assert cells == ["stereotyped (ambiguous)", "12.5", "10.0 to 20.0", "50.0", "0.200", "2"]
+    assert list(pd.read_csv(tmp_path / "scores.csv")) == list(frame), "the file has all columns"
+    assert "& 12.5 & 10.0 to 20.0 &" in (tmp_path / "scores.tex").read_text("utf-8")
+
+
 def test_a_table_has_thousands_and_blanks_for_counts_that_are_missing(shown):
     counts = pd.Series([14800, None], dtype="Int64")
     bench.publish(pd.DataFrame({"category": ["age", "race"], "questions": counts}), "sizes")
@@ -171,5 +185,5 @@ def test_a_small_p_is_below_a_thousandth_and_no_number_has_an_exponent(shown, tm
     bench.publish(frame, "tests", into=tmp_path)
     page, table = shown[0][0]["text/html"], (tmp_path / "tests.tex").read_text("utf-8")
     assert [text in page for text in ("0.000040", "12.35", "&lt; 0.001", "0.031")] == [True] * 4
-    assert [text in table for text in ("< 0.001", "0.031")] == [True] * 2
+    assert [text in table for text in ("$<$ 0.001", "0.031")] == [True] * 2
     assert "e-" not in page + table.replace("\\begin", "")

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -101,6 +102,21 @@ def ask(model, kind, out, block=256, thread=1, **how):
     with threads(thread), pytest.MonkeyPatch.context() as patch:
         patch.setattr(asking, "BLOCK_REQUESTS", block)
         return evaluate(benchmark, model, out=out, **given)
+
+
+def test_a_folder_is_the_same_model_by_whatever_path(of_kinds, own_folder, monkeypatch):
+    model = shutil.copytree(of_kinds["letters"].model, own_folder / "models" / "mine")
+    first = evaluate("cbbq", "models/mine", tasks=["ambiguous"], read="letters", limit=1)
+    (own_folder / "notebooks").mkdir()
+    monkeypatch.chdir(own_folder / "notebooks")
+    monkeypatch.setenv("BENCH_REPORTS", str(own_folder / "reports"))
+    monkeypatch.setattr("bench.run.ask_requests", Mock(side_effect=AssertionError("asked")))
+    for path in ("../models/mine", str(model)):
+        again = evaluate("cbbq", path, tasks=["ambiguous"], read="letters", limit=1)
+        assert again.folder.resolve() == first.folder.resolve()
+    (model / "config.json").write_text((model / "config.json").read_text() + "\n")
+    with pytest.raises(AssertionError, match="asked"):
+        evaluate("cbbq", "../models/mine", tasks=["ambiguous"], read="letters", limit=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,6 @@
 """Runs: what is asked in which order and of whom, kills, folders that are refused, run.json."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import ask as asking
+from bench.scorers import base
 from bench.scorers.base import Answer
 from bench.scorers.names import path_slug, short_name
 from bench.scorers.simulated import Simulated
@@ -81,6 +83,14 @@ def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, tab
     Path("own.toml").write_text(prompt, "utf-8")
     Path("age.csv").write_text(table, "utf-8")
     assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
+
+
+def test_the_signature_of_evaluate_has_the_options():
+    parameters = inspect.signature(run.evaluate).parameters
+    assert list(parameters)[:4] == ["benchmark", "model", "partial", "loaded"]
+    assert {"limit", "categories", "prompts", "seed", "out"} <= parameters.keys()
+    assert parameters["repeats"].default == 1
+    assert "options" not in parameters
 
 
 def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_name(monkeypatch):
@@ -211,6 +221,43 @@ def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(monkeypat
     pd.testing.assert_frame_equal(columns("killed"), expected)
 
 
+def test_answers_that_have_come_are_recorded_at_an_interrupt(asked, monkeypatch):
+    waiting = []
+
+    def stream(self, blocks):
+        requests = [request for block in blocks for request in block]
+        answers = list(zip(requests, self.answer(requests), strict=True))
+        yield answers[:1]
+        waiting.extend(answers[1:5])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Simulated, "stream", stream)
+        patch.setattr(Simulated, "waiting", lambda self: waiting)
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+    assert records.count(Path("out")) == 5
+    ask("undisturbed")
+    ask()
+    pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sizes"), [(0.1, [4, 16, 16, 16]), (5, [4, 12, 4, 12]), (30, [4, 4, 4, 4])]
+)
+def test_the_answers_of_a_slow_model_are_saved_by_the_minute(monkeypatch, seconds, sizes):
+    now, asked = [0.0], []
+
+    def wait(requests):
+        now[0] += seconds * len(requests)
+        asked.append(len(requests))
+
+    monkeypatch.setattr(base.time, "perf_counter", lambda: now[0])
+    watch(monkeypatch, wait)
+    ask()
+    assert asked[:4] == sizes
+
+
 def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
     def fail(requests):
         if requests[0].of_judge:
@@ -226,6 +273,28 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
     assert all(request.of_judge for request in asked[analyses:]), "the analyses are on record"
     # Four criteria; the analyses of one item were refused in both repeats.
     assert len(asked) - analyses == 4 * (analyses - 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("out of memory"), "out of memory"),
+        (RuntimeError(), "RuntimeError"),
+        (KeyError("x"), "KeyError 'x'"),
+        (OSError("no disk"), "no disk"),
+    ],
+)
+def test_an_error_is_explained_by_its_message_with_its_class_if_this_is_unusual(
+    asked, monkeypatch, error, reason
+):
+    def fail(requests):
+        raise error
+
+    watch(monkeypatch, fail)
+    with pytest.raises(
+        RunFailed, match=rf"the model did not answer \({reason}\); the same command"
+    ):
+        ask()
 
 
 @pytest.mark.parametrize("role", ["model", "judge"])

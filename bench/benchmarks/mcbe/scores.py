@@ -147,15 +147,13 @@ class McbeScoring(Scoring):
     def repeats(self) -> np.ndarray:
         """The sums of each repeat: [repeats, parts, columns]."""
         repeat, names = pd.factorize(self.rows["repeat"], sort=True)
-        sums = np.zeros((len(names), *self.totals.observed.shape[1:]))
-        np.add.at(sums, (repeat, self.cells), self.numbers[list(self.columns)].to_numpy(float))
-        return sums
+        return self.sums_of(self.numbers, repeat, len(names))
 
     def scores_of_repeats(self, metric: Metric) -> np.ndarray:
         """Compute the scores that a metric averages in each repeat: [repeats, parts]."""
         if (printed := self.printed(metric)) is not None:
             # A run that is not finished may lack a repeat.
-            parts, repeats = self.averaged(metric), sorted(set(self.rows["repeat"]))
+            parts, repeats = self.parts(metric).names, sorted(set(self.rows["repeat"]))
             cells = [(*part, repeat) for repeat in repeats for part in parts]
             return _finite(printed.reindex(cells).to_numpy().reshape(len(repeats), -1))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -164,7 +162,7 @@ class McbeScoring(Scoring):
     def observed_scores(self, metric: Metric) -> np.ndarray:
         if (printed := self.printed(metric)) is not None:
             means = printed.groupby(list(metric.mean_over)).agg(lambda own: own.mean(skipna=False))
-            return _finite(means.reindex(self.averaged(metric)).to_numpy()[None])
+            return _finite(means.reindex(self.parts(metric).names).to_numpy()[None])
         if self.preset != "paper" or len(self.repeats) == 1:
             return super().observed_scores(metric)
         # In the paper, a score is the mean of the repeats' scores. This makes a difference if some
@@ -184,7 +182,7 @@ class McbeScoring(Scoring):
     def values(self, metric: Metric) -> np.ndarray:
         if metric.name != "score_sd":
             return super().values(metric)
-        by_repeat = averages(self.scores_of_repeats(metric), self.observed_weights(metric))
+        by_repeat = averages(self.scores_of_repeats(metric), self.observed_parts(metric)[1])
         return np.std(by_repeat, axis=0, ddof=1, keepdims=True)
 
     def counts(self, metric: Metric) -> np.ndarray:
@@ -244,7 +242,7 @@ class McbeScoring(Scoring):
 
     def asked_tasks(self, metric: Metric) -> np.ndarray:
         """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
-        asked: np.ndarray = self.asked[:, [self.observed.tasks[task] for task in metric.own_tasks]]
+        asked: np.ndarray = self.asked[:, [self.tasks.index(task) for task in metric.own_tasks]]
         return asked
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
@@ -291,8 +289,8 @@ class McbeScoring(Scoring):
             asked = np.vstack([self.asked, self.asked.any(0)])[k]
             undefined = [
                 name
-                for name in sorted(self.observed.tasks, key=list(TASKS).index)
-                if asked[self.observed.tasks[name]] and math.isnan(self.means_of_tasks[name][k])
+                for name in sorted(self.tasks, key=list(TASKS).index)
+                if asked[self.tasks.index(name)] and math.isnan(self.means_of_tasks[name][k])
             ]
             return f"no number in {', '.join(undefined)}" if undefined else ""
         note = self.gaps(metric, self.observed_means(metric))

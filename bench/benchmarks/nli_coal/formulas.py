@@ -85,11 +85,13 @@ def _metric(
         gender: the gender of the hypotheses that it rests on; default: both.
         soft: whether it is made of probabilities; such scores have no bounds.
     """
-    read = (f"n_{gender}", f"valid_{gender}") if gender else ("n", "probable" if soft else "valid")
+    read = ("answered", "probable" if soft else "parsed")
+    if gender:
+        read = (f"answered_{gender}", f"parsed_{gender}")
     return Metric(
         name,
         task,
-        of=lambda sums: of(Tables(sums)),
+        of=lambda sums: of(Tables(sums)).reshape(sums["answered"].shape),
         tasks=SETS,
         baseline=baseline,
         limits=(-1, 1) if "gap" in name else (0, 1),

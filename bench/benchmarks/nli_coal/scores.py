@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
@@ -29,7 +28,6 @@ from bench.benchmarks.nli_coal.outcomes import (
     CROSSED,
     GENDERS,
     NEUTRAL_TERMS,
-    READ,
     SETS,
     SUMS,
     Tables,
@@ -144,9 +142,9 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
             labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
             counts = np.zeros((1, 1, len(SUMS)))
             counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
-            sums = Sums(SUMS, {ALL: 0}, counts)
+            sums = Sums(SUMS, counts)
             with np.errstate(divide="ignore", invalid="ignore"):
-                values = {metric.name: float(metric.values(sums)[0]) for metric in WHOLE}
+                values = {metric.name: float(metric.values(sums)[0, 0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
     return pd.DataFrame(table)
 
@@ -162,7 +160,6 @@ def scoring(
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
         by_task=False,  # the columns are by set
-        more_columns=READ,
         crossed=CROSSED,
         over_defined=False,
     )
@@ -190,7 +187,7 @@ class NliScoring(Scoring):
     @cached_property
     def rates(self) -> dict[str, float]:
         """The shares of readable answers, by language and over all."""
-        counts = np.stack([self.observed["valid"], self.observed["n"]])
+        counts = np.stack([self.of_tasks(())[name] for name in ("parsed", "answered")])
         readable, answers = np.column_stack([counts, counts.sum(1)])
         with np.errstate(invalid="ignore"):  # without any answer
             return dict(zip([*self.categories, ALL], readable / answers, strict=True))
@@ -209,7 +206,7 @@ class NliScoring(Scoring):
     @cached_property
     def texts(self) -> dict[str, str]:
         """The warnings by language, with a placeholder for the languages."""
-        counts = Tables(self.observed).counts[:, None]
+        counts = Tables(self.of_tasks(())).counts[:, None]
         return dict(zip(self.categories, map(_warning, counts), strict=True))
 
     @cached_property
@@ -218,35 +215,33 @@ class NliScoring(Scoring):
         names = {name for name, text in self.texts.items() if text not in ("", ALL_NEUTRAL)}
         return names | {ALL} if names else set()
 
-    def ends_of_categories(self, metric: Metric) -> np.ndarray:
+    def ends_of_parts(self, metric: Metric) -> np.ndarray:
         values = [metric.values(sums) for sums in self.extremes]
         return np.array([[own.min() for own in values], [own.max() for own in values]])
 
     @cached_property
     def extremes(self) -> list[Sums]:
         """How the labels of each language could fall if all answers were readable."""
-        by_language = self.observed.values[:, None]
-        return [_extremes(replace(self.observed, values=own)) for own in by_language]
+        return [Sums(self.columns, self._extremes(k)) for k in range(len(self.categories))]
 
+    def _extremes(self, language: int) -> np.ndarray:
+        """Return how the labels of one language could fall: the sums [ways, columns].
 
-def _extremes(sums: Sums) -> Sums:
-    """Return how the labels of one language could fall if all answers were readable.
+        There is one row for each way to give all unreadable answers of a set and gender one label.
+        The bounds of a score are its least and its largest value in these rows.
+        """
 
-    There is one row for each way to give all unreadable answers of a set and gender one label. The
-    bounds of a score are its least and its largest value in these rows.
-    """
+        def unread(task: str, gender: str = "") -> float:
+            own = self.of_tasks([task])
+            return float((own[f"answered{gender}"] - own[f"parsed{gender}"])[language])
 
-    def unread(task: str, gender: str = "") -> float:
-        own = sums.of_tasks([task])
-        return float((own[f"n{gender}"] - own[f"valid{gender}"])[0])
-
-    cells = [unread(name, f"_{gender}") for name in SETS for gender in GENDERS]
-    labels = np.array(list(product(range(len(LABELS)), repeat=len(cells))))
-    chosen = np.eye(len(LABELS))[labels]  # [ways, cells, labels]
-    added = (chosen * np.array(cells)[:, None]).reshape(len(labels), -1)
-    values = np.tile(sums.values.sum(1), (len(labels), 1))
-    values[:, : len(COUNTS)] += np.hstack([added, unread(NEUTRAL_TERMS) * chosen[:, -1]])
-    return Sums(sums.columns, {ALL: 0}, values[:, None])
+        cells = [unread(name, f"_{gender}") for name in SETS for gender in GENDERS]
+        labels = np.array(list(product(range(len(LABELS)), repeat=len(cells))))
+        chosen = np.eye(len(LABELS))[labels]  # [ways, cells, labels]
+        added = (chosen * np.array(cells)[:, None]).reshape(len(labels), -1)
+        values = np.tile(self.observed[language].sum(0), (len(labels), 1))
+        values[:, : len(COUNTS)] += np.hstack([added, unread(NEUTRAL_TERMS) * chosen[:, -1]])
+        return values
 
 
 def _warning(counts: np.ndarray) -> str:

@@ -67,6 +67,7 @@ class Client:
         self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
         self.requests = self.prompt_tokens = self.reply_tokens = 0
         self.last_answer, self.reason = time.monotonic(), ""
+        self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
 
     def connect(self, retries: int) -> openai.AsyncOpenAI:
         """Make a client of openai; refuse a proxy of the environment that cannot be used."""
@@ -127,11 +128,12 @@ class Client:
             answered: a request of each type that the server has answered; we add to it.
         """
         self.last_answer, self.reason = time.monotonic(), ""
+        self.answers = SimpleQueue()
         work, yielded = _Work(self, ask, answered), 0
         with start_blocking_portal() as portal:
             task = portal.start_task_soon(work.run, requests)
-            task.add_done_callback(lambda _: work.answers.put(None))
-            while pair := self._next(work.answers):
+            task.add_done_callback(lambda _: self.answers.put(None))
+            while pair := self._next():
                 yielded += 1
                 yield pair
             task.result()
@@ -140,14 +142,18 @@ class Client:
             kind = BudgetSpent if isinstance(work.failure, BudgetSpent) else RunFailed
             raise kind(f"{work.failure}{counts if len(requests) > 1 else ''}")
 
-    def _next(
-        self, answers: SimpleQueue[tuple[Request, Answer] | None]
-    ) -> tuple[Request, Answer] | None:
+    def waiting(self) -> Iterator[tuple[Request, Answer]]:
+        """Yield the answers that have come and that an interrupted `stream` did not yield."""
+        while not self.answers.empty():
+            if pair := self.answers.get():
+                yield pair
+
+    def _next(self) -> tuple[Request, Answer] | None:
         """Wait for the next answer, and report the reason if this takes long."""
         silence = SILENCE
         while True:
             try:
-                return answers.get(timeout=silence)
+                return self.answers.get(timeout=silence)
             except Empty:
                 seconds = time.monotonic() - self.last_answer
                 reason = self.reason or f"each request may take {self.limits.timeout:g} s"
@@ -171,13 +177,12 @@ class _Work:
     def __init__(self, client: Client, ask: Ask, answered: dict[str, Request]) -> None:
         self.client, self.ask, self.answered = client, ask, answered
         self.connection = client.connect(RETRIES)
-        self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
         self.failure: RunFailed | None = None
         self._refused: dict[str, list[tuple[Request, Refusal]]] = defaultdict(list)
         self._checking = asyncio.Lock()
 
     async def run(self, requests: Sequence[Request]) -> None:
-        """Put requests with their answers on `answers`; `failure` is why some are missing."""
+        """Put requests with their answers on the client's queue; `failure` is why some miss."""
         waiting = iter(requests)
         async with self.connection:
             workers = min(self.client.limits.concurrency, len(requests))
@@ -190,7 +195,7 @@ class _Work:
             answer = await self._answer(request)
             request_type = request.request_type
             if isinstance(answer, Answer):
-                self.answers.put((request, answer))
+                self.client.answers.put((request, answer))
                 self.answered[request_type] = request
             elif isinstance(answer, Refusal) and not answer.is_general:
                 self._refused[request_type].append((request, answer))
@@ -212,7 +217,7 @@ class _Work:
                 self.failure = refused[-1][1]
                 return
             for request, refusal in refused:
-                self.answers.put((request, Answer("", error=refusal.reason)))
+                self.client.answers.put((request, Answer("", error=refusal.reason)))
 
     async def _answer(self, request: Request) -> Answer | RunFailed:
         """Return the answer to a request, or the reason why there is none."""
@@ -239,20 +244,20 @@ class _Http(openai.DefaultAsyncHttpxClient):
 
     async def _set_headers(self, request: httpx2.Request) -> None:
         """Keep the usual headers, and the key for its own host; this sees redirected requests."""
-        url, own = urlsplit(str(request.url)), urlsplit(self._server.url)
+        url, server = urlsplit(str(request.url)), urlsplit(self._server.url)
         if request.method == "GET":  # after some statuses httpx makes a POST a GET
-            place = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+            target = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
             for path in PATHS:
-                place = place.removesuffix(f"/{path}")
-            reason = f"redirects to {place}, and drops what is asked; give {place} instead"
+                target = target.removesuffix(f"/{path}")
+            reason = f"redirects to {target}, and drops what is asked; give {target} instead"
             raise Refusal(f"{self._server.url}: {reason}", reason, is_general=True)
         for name in set(request.headers) - HEADERS:
             del request.headers[name]
         request.headers["accept-encoding"] = "gzip"
-        is_own = (url.hostname, url.port) == (own.hostname, own.port)
-        if self._server.key and is_own and url.scheme in (own.scheme, "https"):
+        is_own = (url.hostname, url.port) == (server.hostname, server.port)
+        if self._server.key and is_own and url.scheme in (server.scheme, "https"):
             # Services with a version in the address, as Azure, have a header of their own.
-            name, start = ("api-key", "") if own.query else ("authorization", "Bearer ")
+            name, start = ("api-key", "") if server.query else ("authorization", "Bearer ")
             request.headers[name] = start + self._server.key
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
