@@ -114,7 +114,7 @@ def answers(
     runs: list[str] = RUNS,
     out: str = given("FILE", "File of the page; default: ./answers.html."),
 ) -> None:
-    """Write a page with the questions of a benchmark and the answers of any runs, without a study."""
+    """Write a page of questions, with the answers of any runs on one benchmark."""
     from bench.report import site
     from bench.runs.open import open_runs
 
