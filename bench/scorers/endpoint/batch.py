@@ -77,7 +77,7 @@ class Batch(Model):
         except Unanswered as refused:
             return answer or Answer("", error=str(refused))
         first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
-        return Refusal(f"{location}: {first}", first, status)
+        return Refusal(location, first, status)
 
     def describe(self) -> dict[str, Any]:
         names = [at(result, "model") for _, result in self._results.values()]

@@ -226,7 +226,7 @@ class _Work:
             ask = partial(self.ask, self.connection, request)
             answer = await self.client.until_read(ask)
         except Broken as error:
-            return Refusal(f"{self.client.server.url}: {error}", str(error))
+            return Refusal(self.client.server.url, str(error))
         except Unanswered as error:
             answer = Answer("", error=str(error))
         except RunFailed as failure:
@@ -250,7 +250,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             for path in PATHS:
                 target = target.removesuffix(f"/{path}")
             reason = f"redirects to {target}, and drops what is asked; give {target} instead"
-            raise Refusal(f"{self._server.url}: {reason}", reason, is_general=True)
+            raise Refusal(self._server.url, reason, is_general=True)
         for name in set(request.headers) - HEADERS:
             del request.headers[name]
         request.headers["accept-encoding"] = "gzip"
@@ -308,8 +308,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             refusal = Refusal.after_retries(self._server.url, reason, status)
             if isinstance(after, float) and after > LONGEST_WAIT:
                 reason = f"asks to wait {after:,.0f} s ({reason})"
-                message = f"{self._server.url}: {reason}"
-                refusal = Refusal(message, reason, status, is_general=True)
+                refusal = Refusal(self._server.url, reason, status, is_general=True)
             self._client.wait(reason)
         extensions = {"refusal": refusal}
         return httpx2.Response(
@@ -334,7 +333,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             reason = "redirects in a circle"
         else:
             return f"cannot be reached ({words}); is the server running, at {url}?"
-        raise Refusal(f"{url}: {reason}", reason, is_general=True)
+        raise Refusal(url, reason, is_general=True)
 
 
 async def _read(response: httpx2.Response) -> str:

@@ -72,7 +72,7 @@ class Broken(Unanswered):
 
 
 class Refusal(RunFailed):
-    """An error of a server to a request, or to every request.
+    """An error of the server at `url` to a request, or to every request.
 
     Attributes:
         reason: the message without the server's address.
@@ -82,29 +82,28 @@ class Refusal(RunFailed):
     """
 
     def __init__(
-        self, message: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
+        self, url: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{url}: {reason}")
         self.reason, self.status, self.texts = reason, status, texts
         self.is_general = is_general
 
     @classmethod
     def after_retries(cls, url: str, failure: str, status: int = 0) -> "Refusal":
         """Return the error of a request that failed each time; the next run asks it again."""
-        message = f"{url}: a request failed each time ({failure})"
-        return cls(message, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
+        return cls(url, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
 
     @classmethod
     def of_status(cls, server: Server, label: str, status: int, texts: str) -> "Refusal":
         """Return the error of a request that another try would not answer."""
+        reason = f"{label}: {first_line(texts)}"
         problem = _problem_of_key(server, status, texts)
         if not problem:
-            words = f"{server.url}: answered with {label} ({first_line(texts)})"
             is_general = status in GENERAL or is_unpaid(texts)
-            return cls(words, f"{label}: {first_line(texts)}", status, texts, is_general)
-        words = "" if _repeats_key(server, texts) or not texts else f" ({first_line(texts)})"
-        message = f"{server.url}: answered with {label}{words}; {problem}"
-        return cls(message, problem, status, is_general=True)
+            return cls(server.url, reason, status, texts, is_general)
+        if _repeats_key(server, texts) or not texts:
+            reason = label
+        return cls(server.url, f"{reason}; {problem}", status, is_general=True)
 
 
 def _repeats_key(server: Server, texts: str) -> bool:
