@@ -1,7 +1,7 @@
 """Requests and results of a batch in OpenAI's form: JSON Lines with a `custom_id` in each line.
 
-This id ends with a hash of the names of a request and of its body, so that we never take the answer
-to another prompt, or of another model, for an answer to this request.
+The id ends with a hash of the request. So the answer of another model, or to another prompt, has
+another id.
 """
 
 import re
