@@ -61,7 +61,7 @@ def existing_run(plan: Plan) -> dict[str, Any]:
     if not metadata:
         # A run that was killed before it wrote run.json leaves only items.parquet behind.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, records.LOCK}):
+        if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
     recorded, asked = metadata["asked"], dict(plan.asked)

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from bench.core import inputs
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
-from bench.core.locks import Held, lock
+from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
 from bench.runs.schema import wrong_entry
 from bench.scorers import split_kind
@@ -76,6 +76,7 @@ CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
 # Kinds of models that are files; "" is a checkpoint.
 KINDS_OF_FILES = ("", "replay", "predictions")
 LOCK = ".lock"
+LOCKS = (LOCK, LOCK + HELD)
 
 
 @contextmanager
