@@ -137,7 +137,7 @@ class Category(BaseModel):
 
 
 class Manifest(BaseModel):
-    """A manifest: its `TEXTS`, codes of languages, and categories by name."""
+    """The content of a manifest: texts, languages and categories."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 

@@ -335,7 +335,7 @@ def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> l
 
     Excel reads and writes a first line `sep=;`, which names the delimiter.
     """
-    csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
+    csv.field_size_limit(MAX_BYTES)  # a limit of the whole process
 
     def fit(mark: str) -> tuple[bool, int]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)

@@ -49,7 +49,7 @@ class Batch(Model):
             fields = "`custom_id`, and `response` or `error`"
             raise BadInput(f"{location}: is no result of a batch in OpenAI's form, with {fields}")
         earlier, other = self._results.get(custom_id, ("", None))
-        if other and not isinstance(other, Refusal):  # an answer may follow failures
+        if other and not isinstance(other, Refusal):  # which a later answer replaces
             problem = f"are both answers to {custom_id}; leave one of them out"
             raise BadInput(f"{location}, and {earlier}: {problem}")
         self._results[custom_id] = location, self._result(location, line)

@@ -116,7 +116,7 @@ class Chat:
         return body
 
     def advice(self, request: Request, refusal: Refusal) -> str:
-        """Name the option of the field that a server's refusal names; "" for none."""
+        """Name the option that sets the field about which a server complains; "" for none."""
         if refusal.status in (400, 403, 422):
             options = OPTIONS | {
                 name: f"--request-field {name}" for name in self.options.request_fields
