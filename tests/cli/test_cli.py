@@ -42,7 +42,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
     assert status == 0
     assert "records: r" in out
     assert "simulated: on nli_coal" in out
-    assert "samples in the benchmark's format" in err
+    assert "Samples, not the items of the benchmark" in err
     _, out, _ = bench(f"{call} --format csv")
     table = pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'")
     assert table.score.item() == 0
