@@ -178,6 +178,6 @@ def _lay_out(fig: "Figure") -> "Bbox | None":
     # We fix the labels of axes: to place them, matplotlib would measure all ticks in each file.
     for ax in fig.axes:
         for axis in (ax.xaxis, ax.yaxis):
-            place = axis.label.get_transform().transform(axis.label.get_position())
-            axis.set_label_coords(*ax.transAxes.inverted().transform(place))
+            position = axis.label.get_transform().transform(axis.label.get_position())
+            axis.set_label_coords(*ax.transAxes.inverted().transform(position))
     return box if mpl.rcParams["savefig.bbox"] == "tight" else None

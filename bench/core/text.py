@@ -42,11 +42,11 @@ def reveal_invisible(text: object) -> str:
     return INVISIBLE.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), str(text))
 
 
-def read_list(given: object, *, name: str = "value") -> Any:
+def read_list(value: object, *, name: str = "value") -> Any:
     """Read a list or a mapping from a text: JSON, or names with commas between them.
 
     Args:
-        given: this text; None is an empty list, and we return other values unchanged.
+        value: this text; None is an empty list, and we return other values unchanged.
         name: of the option, for the error message.
 
     Examples:
@@ -57,33 +57,33 @@ def read_list(given: object, *, name: str = "value") -> Any:
         >>> read_list('{"limit": 20}')
         {'limit': 20}
     """
-    if not isinstance(given, str):
-        return [] if given is None else given
-    if not given.lstrip().startswith(("[", "{")):
-        parts = re.split(r",(?!\s*[\w-]+=)", given)
+    if not isinstance(value, str):
+        return [] if value is None else value
+    if not value.lstrip().startswith(("[", "{")):
+        parts = re.split(r",(?!\s*[\w-]+=)", value)
         return [part.strip() for part in parts if part.strip()]
     try:
-        return STRICT_JSON.decode(given)
+        return STRICT_JSON.decode(value)
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
     except ValueError:
         raise BadInput(
-            f"{name} {quoted(given)}: expected names with commas between them, or JSON like "
+            f"{name} {quoted(value)}: expected names with commas between them, or JSON like "
             """'["first", "second"]' or '{"name": "value"}'"""
         ) from None
 
 
-def read_mapping(given: object, *, name: str = "value") -> Mapping[str, Any]:
+def read_mapping(value: object, *, name: str = "value") -> Mapping[str, Any]:
     """Read a mapping as `read_list` does; anything else is refused.
 
     Examples:
         >>> read_mapping('{"limit": 20}')
         {'limit': 20}
     """
-    values = read_list(given, name=name) or {}
+    values = read_list(value, name=name) or {}
     if not isinstance(values, Mapping):
         example = """{"name": "value"}"""
-        raise BadInput(f"{name} {quoted(given)}: expected a mapping, in JSON like '{example}'")
+        raise BadInput(f"{name} {quoted(value)}: expected a mapping, in JSON like '{example}'")
     return values
 
 
@@ -122,7 +122,7 @@ def distinct_lines(texts: Sequence[str]) -> list[str]:
     """Return one line per text, with its lines that are not common to all texts."""
     lines = [text.splitlines() for text in texts]
     shared = set.intersection(*map(set, lines)) if len(lines) > 1 else set()
-    return [" ".join(line for line in own if line not in shared) for own in lines]
+    return [" ".join(line for line in text_lines if line not in shared) for text_lines in lines]
 
 
 def as_html(text: object) -> str:

@@ -93,20 +93,20 @@ def invisible(cell: str) -> str:
 
 def repeated(table: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Find rows with the cell of an earlier row: of any, or of one of the same kind for an id."""
-    place = table.file + ", row " + table.row.astype(str)
+    position = table.file + ", row " + table.row.astype(str)
     same = [column] if column == "key" else ["file", "name", "counts_as", column]
-    first = place.groupby([table[name] for name in same]).transform("first")
-    return first.where((first != place) & (table[column] != ""), "")
+    first = position.groupby([table[name] for name in same]).transform("first")
+    return first.where((first != position) & (table[column] != ""), "")
 
 
 def unequal(table: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Find parts whose rows are not in balance, at their first row."""
-    found = pd.Series("", index=table.index, dtype=object)
+    problems = pd.Series("", index=table.index, dtype=object)
     for _, rows in table[table[column] != ""].groupby("part", sort=False):
         counts = rows[column].value_counts(sort=False)
         if len(set(counts)) > 1:
-            found[rows.index[0]] = _numbers(counts.to_dict())
-    return found
+            problems[rows.index[0]] = _numbers(counts.to_dict())
+    return problems
 
 
 CHARACTERS = "has control, invisible or broken characters: {found}"
@@ -150,14 +150,14 @@ def check_tables(
     findings = [_refused(text, folder) for text in dict.fromkeys(map(str, errors))]
     for rule in (*RULES, *rules):
         for column in rows.columns.intersection(list(rule.columns)):
-            found = rule.find(rows, column)
-            for row in rows.assign(found=found)[found != ""].to_dict("records"):
+            problems = rule.find(rows, column)
+            for row in rows.assign(found=problems)[problems != ""].to_dict("records"):
                 findings.append(_odd(rule, column, row))
     findings += [
         *_other_files(benchmark, folder),
         *_counts(benchmark, folder, rows, released or {}),
     ]
-    findings.sort(key=lambda one: (one["kind"] == "count", one["file"], one["row"]))
+    findings.sort(key=lambda finding: (finding["kind"] == "count", finding["file"], finding["row"]))
     return pd.DataFrame(findings, columns=COLUMNS)
 
 
@@ -205,12 +205,12 @@ def _refused(message: str, folder: Path) -> dict[str, Any]:
     """Take the error of a loader apart into its place and its reason."""
     inside = folder.name if folder.is_file() else ""
     text = plain(message).replace(str(folder), inside, 1).lstrip("/\\")
-    place = ERROR.fullmatch(text)
-    if not place:
+    match = ERROR.fullmatch(text)
+    if not match:
         return _finding(kind="refused", fault="refused", what=text)
-    row = 0 if place["header"] else int(place["row"] or 0)
-    cells = {"file": place["file"], "row": row, "column": place["column"] or ""}
-    return _finding(**cells, kind="refused", fault="refused", what=place["what"])
+    row = 0 if match["header"] else int(match["row"] or 0)
+    cells = {"file": match["file"], "row": row, "column": match["column"] or ""}
+    return _finding(**cells, kind="refused", fault="refused", what=match["what"])
 
 
 def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _other_files(benchmark: "Benchmark", folder: Path) -> Iterator[dict[str, Any
     folders = {
         parent for path in read for parent in path.parents if folder in (parent, *parent.parents)
     }
-    for path in sorted(path for place in folders for path in place.glob("[!.]*")):
+    for path in sorted(path for parent in folders for path in parent.glob("[!.]*")):
         if path.suffix.lower() in TABLES and path.name != GLOSSES and path not in read:
             what = f"is not read; expected {benchmark.metadata.layout}"
             yield _finding(file=file_name(path, folder), fault="other_file", what=what)
@@ -250,15 +250,15 @@ def _counts(
         names += read_manifest(folder).categories
     names += benchmark.metadata.categories if is_release else ()
     for name in dict.fromkeys([*names, "all"]):
-        counted = rows[((rows.name == name) | (name == "all")) & (rows.counts_as != "")]
-        numbers = counted.counts_as.value_counts(sort=False).to_dict()
+        counted_rows = rows[((rows.name == name) | (name == "all")) & (rows.counts_as != "")]
+        numbers = counted_rows.counts_as.value_counts(sort=False).to_dict()
         what = f"{'all' if name == 'all' else f'category {name}'}: {_numbers(numbers) or 'no rows'}"
         if is_release and name in released:
             same = numbers == released[name]
             what += (
                 f"; {'as ' * same}the release has{'' if same else ' ' + _numbers(released[name])}"
             )
-        yield _finding(kind="count", what=what, value=f"{len(counted):,}")
+        yield _finding(kind="count", what=what, value=f"{len(counted_rows):,}")
 
 
 def _numbers(numbers: Mapping[Any, int]) -> str:

@@ -14,7 +14,7 @@ from bench.core.progress import in_notebook
 @contextmanager
 def quietly(
     kind: type[Exception],
-    place: str,
+    name: str,
     repository: str,
     revision: str | None = None,
     remedy: str = "",
@@ -33,7 +33,7 @@ def quietly(
     try:
         yield
     except Exception as error:  # of the client, of its HTTP library, or OSError
-        raise kind(f"{place}: {_reason(error, repository, revision)}{remedy}") from None
+        raise kind(f"{name}: {_reason(error, repository, revision)}{remedy}") from None
 
 
 def _reason(error: BaseException, repository: str, revision: str | None) -> str:

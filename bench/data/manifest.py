@@ -185,9 +185,9 @@ def home(data: Path) -> Path:
     """
     folder = data.parent if data.is_file() else data
     beside = folder.parent if folder.name == "data" else folder
-    for place in (folder, folder / "data", beside):
-        if (place / MANIFEST).is_file():
-            return place
+    for candidate in (folder, folder / "data", beside):
+        if (candidate / MANIFEST).is_file():
+            return candidate
     return folder
 
 
@@ -227,10 +227,10 @@ def own_prompts(folder: Path) -> Path | None:
 
 
 def unknown_category(
-    path: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
+    path: Path, name: str, folder: Path, categories: Iterable[str], remedy: str = ""
 ) -> str:
     """Say that a category of the data in `path` is unknown, and how to add it to the manifest."""
-    names = list(known)
+    names = list(categories)
     if error := category_name_error(name):
         return f"{path}: {quoted(name)} cannot be a category's name: {error}"
     for other in names:
@@ -286,10 +286,12 @@ def category_names(
     names = {name: (name.replace("_", " "), native) for name, native in released.items()}
     codes = [code.strip() for code in language.split(",")]
     for category, table in labels.items():
-        shown = {code: label for code, label in table.items() if is_label(label)}
-        if "en" in shown:
-            native = next((shown[code] for code in codes if code in shown and code != "en"), "")
-            names[category] = (shown["en"], native)
+        printable = {code: label for code, label in table.items() if is_label(label)}
+        if "en" in printable:
+            native = next(
+                (printable[code] for code in codes if code in printable and code != "en"), ""
+            )
+            names[category] = (printable["en"], native)
     return {
         name: f"{english} ({native})" if native else english
         for name, (english, native) in names.items()

@@ -46,9 +46,9 @@ class OfficialPrompts:
         first = self.scripts[0]
         beside = [*folder.parent.glob(first), *sorted(folder.parent.glob(f"*/{first}"))]
         for path in [*sorted(folder.rglob(first)), *beside]:
-            place = path.parents[len(PurePath(first).parts) - 1]
-            if all((place / script).is_file() for script in self.scripts):
-                return place
+            root = path.parents[len(PurePath(first).parts) - 1]
+            if all((root / script).is_file() for script in self.scripts):
+                return root
         return None
 
     def read(self, scripts: Path) -> str:

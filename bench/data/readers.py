@@ -244,7 +244,7 @@ def read_table(
 
 
 def _read_rows(
-    place: str,
+    location: str,
     records: Sequence[Sequence[Any]],
     columns: Sequence[str],
     more: Sequence[str],
@@ -255,14 +255,14 @@ def _read_rows(
     filled = [k for k, record in enumerate(records) if _is_filled(record)]
     if not filled:
         names = ", ".join(columns)
-        raise BadInput(f"{place}: is empty; expected a header with the columns {names}")
+        raise BadInput(f"{location}: is empty; expected a header with the columns {names}")
     top = filled[0]
     for value in records[top]:
         if isinstance(value, Unreadable):
-            raise BadInput(f"{place}, row 1 (header): {value.problem}")
+            raise BadInput(f"{location}, row 1 (header): {value.problem}")
     header = _texts(records[top])
     wanted = {*columns, *more}
-    _check_header(place, header, columns, more if wanted else [name for name in header if name])
+    _check_header(location, header, columns, more if wanted else [name for name in header if name])
     rows = []
     for k in filled[1:]:
         record = records[k]
@@ -271,12 +271,12 @@ def _read_rows(
         if len(record) < len(header) or _is_filled(record[len(header) :]):
             row.problem = f"has {len(record)} cells, the header has {len(header)}"
             if not wrong_rows:
-                raise BadInput(f"{place}, row {k - top}: {row.problem}")
+                raise BadInput(f"{location}, row {k - top}: {row.problem}")
             continue
         for name, value in zip(header, record, strict=False):
             is_read = name in wanted or (isinstance(value, Unreadable) and not wanted)
             if is_read and (problem := _not_a_text(value)):
-                raise BadInput(f"{place}, row {k - top}, column `{name}`: {problem}")
+                raise BadInput(f"{location}, row {k - top}, column `{name}`: {problem}")
             row[name] = _text(value)
     return rows
 
@@ -314,20 +314,20 @@ def _text(value: Any) -> str:
 
 
 def _check_header(
-    place: str, header: Sequence[str], columns: Sequence[str], more: Sequence[str]
+    location: str, header: Sequence[str], columns: Sequence[str], more: Sequence[str]
 ) -> None:
     """Check that a header has each of `columns` once, and each of `more` at most once."""
     for name in columns:
         if name not in header:
             names = plain(", ".join(header[:20]))[:300] or "nothing"
-            others = [other for other in header if other not in (*columns, *more)]
-            similar = closest(name, others)
+            unused = [other for other in header if other not in (*columns, *more)]
+            similar = closest(name, unused)
             meant = f", perhaps called {quoted(similar)}" if similar else ""
             problem = f"column `{name}` is missing{meant}; found: {names}"
-            raise BadInput(f"{place}, row 1 (header): {problem}")
+            raise BadInput(f"{location}, row 1 (header): {problem}")
     for name in (*columns, *more):
         if header.count(name) > 1:
-            raise BadInput(f"{place}, row 1 (header): column `{name}` occurs more than once")
+            raise BadInput(f"{location}, row 1 (header): column `{name}` occurs more than once")
 
 
 def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
@@ -390,12 +390,12 @@ def _read_sheets(
     unread = []
     for sheet in sheets:
         name = quoted(sheet.name)
-        place = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
+        location = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
         before = rows[-1].number if rows else 0
         if sheet is not main and not sheet.has_rows:
             continue
         if sheet is main or needed <= sheet.header:
-            rows += _read_rows(place, sheet.records, columns, more, wrong_rows, before)
+            rows += _read_rows(location, sheet.records, columns, more, wrong_rows, before)
             if sheet.has_rows:
                 read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
             if sheet.hidden:
@@ -404,7 +404,7 @@ def _read_sheets(
         elif sheet.header & needed:
             names = plain(", ".join(sorted(sheet.header)))[:300]
             raise BadInput(
-                f"{place}, row 1 (header): has other columns ({names}) than sheet "
+                f"{location}, row 1 (header): has other columns ({names}) than sheet "
                 f"{quoted(main.name)}; give both the same header, or put one table in a workbook"
             )
         else:
@@ -553,9 +553,9 @@ def read_json_lines(path: Path, *, replies: bool = False) -> Iterator[tuple[int,
             yield number, value
 
 
-def _check_object(place: str, value: Any) -> None:
+def _check_object(location: str, value: Any) -> None:
     if not isinstance(value, dict):
-        raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
+        raise BadInput(f"{location}: expected a JSON object, found {type(value).__name__}")
 
 
 def _parse_json(path: Path, text: str, line: int = 0, *, replies: bool = False) -> Any:
@@ -567,14 +567,14 @@ def _parse_json(path: Path, text: str, line: int = 0, *, replies: bool = False) 
             value = json.loads(whole_characters(written) if replies else written.encode())
         return value
     except BadInput as error:
-        place = f"{path}, line {line or _line_of_repeated_key(text)}"
-        raise BadInput(f"{place}: {error}") from None
+        location = f"{path}, line {line or _line_of_repeated_key(text)}"
+        raise BadInput(f"{location}: {error}") from None
     except (ValueError, RecursionError) as error:
         reason = _reason(error)
         if isinstance(error, json.JSONDecodeError):
             line, reason = line or error.lineno, f"{error.msg} at character {error.colno}"
-    place = f"{path}, line {line}" if line else str(path)
-    raise BadInput(f"{place}: not JSON ({reason})")
+    location = f"{path}, line {line}" if line else str(path)
+    raise BadInput(f"{location}: not JSON ({reason})")
 
 
 def _line_of_repeated_key(text: str) -> int:

@@ -33,6 +33,8 @@ GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, for example of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
+    "ci_low": np.nan,
+    "ci_high": np.nan,
     "bound_low": np.nan,
     "bound_high": np.nan,
     "baseline": np.nan,
@@ -101,11 +103,11 @@ def forest(
     for ax, (title, panel) in zip(axes.flat, panels.items(), strict=False):
         baselines = panel.baseline[panel.baseline_of == ""].dropna().unique()
         common = float(baselines[0]) if len(baselines) == 1 else np.nan
-        for one in panel.to_dict("records"):
-            k = dots.index(one[hue]) if hue else 0
-            at = lines.index(one[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
-            look = one[coloured] if coloured else ""
-            _draw(ax, one, at, common, {"color": palette[look], "marker": marks[look]})
+        for _, row in panel.iterrows():
+            k = dots.index(row[hue]) if hue else 0
+            at = lines.index(row[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
+            look = row[coloured] if coloured else ""
+            _draw(ax, row, at, common, {"color": palette[look], "marker": marks[look]})
         if not np.isnan(common):
             ax.axvline(common, color=FAINT, ls="--", lw=1, zorder=1)
         ax.set_yticks(range(len(lines)), _names(rows, y, lines))
@@ -119,8 +121,8 @@ def forest(
         ax.set_title(textwrap.fill(str(title), TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
-        place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
-        fig.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
+        legend: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
+        fig.legend(handles, _names(rows, hue, dots), fontsize="small", **legend)
     return fig
 
 
@@ -145,8 +147,8 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
         2     a  ci_high    0.7
     """
     rows = frame.rename(columns={"estimate": "score"})
-    others = rows.columns.difference(ENDS, sort=False)
-    long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
+    id_columns = rows.columns.difference(ENDS, sort=False)
+    long = rows.reindex(columns=[*id_columns, *ENDS]).melt([*id_columns]).dropna(subset="value")
     if "unit" in long:
         long["value"] *= np.where(long.unit == "%", 100, 1)
     if "title" in long:  # which stands above a panel
@@ -181,20 +183,20 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
     return list(map(str, values))
 
 
-def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:
+def _draw(ax: Axes, row: Any, y: float, common: float, look: dict[str, Any]) -> None:
     """Draw one score at height `y`, with its interval, bounds and baseline."""
-    score, colour = one["score"], look["color"]
-    if one["baseline"] != common and not np.isnan(one["baseline"]):
-        ax.plot(one["baseline"], y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
-    if np.isnan(score):
+    colour = look["color"]
+    if row.baseline != common and not np.isnan(row.baseline):
+        ax.plot(row.baseline, y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
+    if np.isnan(row.score):
         middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
         ax.text(0.5, y, "undefined", color=FAINT, transform=ax.get_yaxis_transform(), **middle)
         return
-    ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
-    ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
-    is_hollow = one["valid_rate"] < primary.LOW_VALIDITY or one["doubt"]
+    ax.plot([row.bound_low, row.bound_high], [y, y], color=colour, lw=0.8, marker="|", ms=5)
+    ax.hlines(y, row.ci_low, row.ci_high, color=colour, lw=2.5, alpha=0.6, capstyle="round")
+    is_hollow = row.valid_rate < primary.LOW_VALIDITY or row.doubt
     fill = "white" if is_hollow else colour
-    ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
+    ax.plot(row.score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
 
 
 def _scale(

@@ -74,8 +74,8 @@ def fonts() -> list[str]:
 def _add_fonts() -> None:
     """Add our font, fonts of packages, and fonts that are newer than matplotlib's list."""
     manager = font_manager.fontManager
-    known = {font.fname for font in manager.ttflist}
-    for file in set(font_manager.findSystemFonts()) - known:
+    files = {font.fname for font in manager.ttflist}
+    for file in set(font_manager.findSystemFonts()) - files:
         with suppress(OSError, RuntimeError):  # matplotlib cannot read all kinds of fonts
             manager.addfont(file)
     paths = [OWN_FONT_FILE]
@@ -133,8 +133,8 @@ def label(category_name: str) -> str:
 
 def can_show(text: str) -> bool:
     """Return whether the fonts have each character of a text."""
-    known = [characters(name) for name in fonts()]
-    return all(char.isspace() or any(char in font for font in known) for char in text)
+    available = [characters(name) for name in fonts()]
+    return all(char.isspace() or any(char in font for font in available) for char in text)
 
 
 def number_unknown(fig: Figure) -> str:
@@ -183,8 +183,8 @@ def use_models(models: Sequence[str], references: Sequence[str] = ()) -> Iterato
 
 def _places(models: Sequence[str]) -> dict[str, int]:
     """Number models, first the models of `use_models`: with this a missing one changes nothing."""
-    known = json.loads(os.environ.get(ENVIRONMENT) or "[]")
-    order = {model: k for k, model in enumerate(dict.fromkeys([*known, *models]))}
+    study_models = json.loads(os.environ.get(ENVIRONMENT) or "[]")
+    order = {model: k for k, model in enumerate(dict.fromkeys([*study_models, *models]))}
     return {model: order[model] for model in models}
 
 

@@ -60,6 +60,8 @@ class Items(NamedTuple):
         read: the answer mode of each model, for example `letters`.
         categories: the code and name of each.
         items: the values that the page shows of each.
+        tally: how many of all items have the same category, the same answer to whether models
+            differ, and the same verdicts, as in the filters.
         left_out: the reasons why we skip some models.
     """
 
@@ -68,6 +70,7 @@ class Items(NamedTuple):
     categories: list[tuple[str, str]]
     verdicts: list[str]
     items: list[dict[str, Any]]
+    tally: list[tuple[str, bool, str, int]]
     total: int
     left_out: list[str]
 
@@ -95,6 +98,7 @@ def read(runs: Sequence[Run]) -> Items:
     every = list(dict.fromkeys(rows.item_id))
     disputed = [name for name in every if differs.get(name, False)]
     others = [name for name in every if not differs.get(name, False)]
+    marks, verdicts = _marks(rows, list(by_name))
     chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MAX_ITEMS)}
     chosen |= {others[k] for k in spread_evenly(range(len(others)), MAX_ITEMS - len(chosen))}
     # We read prompts, most of a run's size, only here.
@@ -117,7 +121,8 @@ def read(runs: Sequence[Run]) -> Items:
         gloss = _gloss(glosses, known[item["item_id"]])
         line = truncate(gloss or line, MAX_REPLY_CHARS)
         item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
-        item["is_disputed"] = item["item_id"] in disputed
+        item["is_disputed"] = bool(differs.get(item["item_id"], False))
+        item["verdicts"] = marks[item["item_id"]]
     codes = dict.fromkeys(item["category"] for item in items)
     return Items(
         models=[*by_name],
@@ -128,11 +133,36 @@ def read(runs: Sequence[Run]) -> Items:
             for run in by_name.values()
         ],
         categories=[(code, label(category_names.get(code, code))) for code in codes],
-        verdicts=sorted(set(rows.verdict) - {""}),
+        verdicts=verdicts,
         items=items,
+        tally=_tally(rows, differs, marks),
         total=len(every),
         left_out=left_out,
     )
+
+
+def _marks(rows: pd.DataFrame, models: list[str]) -> tuple["pd.Series[str]", list[str]]:
+    """Return the verdicts of each item as MODEL.VERDICT, numbers from 1, and their names.
+
+    For example, `1.2 3.1`: the first model has the second verdict, the third one the first.
+    """
+    names = sorted(set(rows.verdict) - {""})
+    numbers = {name: f"{k}" for k, name in enumerate(names, start=1)} | {"": ""}
+    of_models = {name: f"{k}." for k, name in enumerate(models, start=1)}
+    marked = rows[["item_id"]].assign(mark=rows.model.map(of_models) + rows.verdict.map(numbers))
+    marked = marked[rows.verdict != ""].drop_duplicates().sort_values("mark")
+    marks = marked.groupby("item_id").mark.agg(" ".join)
+    return marks.reindex(rows.item_id.unique(), fill_value=""), names
+
+
+def _tally(
+    rows: pd.DataFrame, differs: "pd.Series[bool]", marks: "pd.Series[str]"
+) -> list[tuple[str, bool, str, int]]:
+    """Count the items of each category with the same verdicts."""
+    items = rows.drop_duplicates("item_id").set_index("item_id")[["category"]]
+    items = items.assign(differs=differs.reindex(items.index, fill_value=False), marks=marks)
+    counts = items.value_counts(sort=False).reset_index().astype(object)
+    return list(counts.itertuples(index=False, name=None))
 
 
 def _glosses(run: Run) -> dict[str, str]:
@@ -156,8 +186,8 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
 def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
     """Return the values that the page shows of an item.
 
-    Among them are `mark` (its anchor), `verdicts` (`model|verdict` of each answer, for filters),
-    `fault` (of the data) and `answers` (one per model, for the line).
+    Among them are `mark` (its anchor), `fault` (of the data) and `answers` (one per model, for the
+    line).
     """
     by_request: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
@@ -185,7 +215,6 @@ def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str])
         "category": first.category,
         "prompt": shortened(first.prompt, MAX_QUESTION_CHARS),
         "questions": questions[:MAX_REQUESTS],
-        "verdicts": sorted({f"{row.model}|{row.verdict}" for row in judged}),
         "fault": own.metadata.fault(item),
         "answers": [_answer(questions, k) for k in range(len(models))],
     }

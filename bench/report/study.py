@@ -344,8 +344,14 @@ class Study(Options):
         """The names in the paper of the models that have one."""
         return {model.label: model.paper for model in self.models if model.paper}
 
-    def variants_of(self, model: StudyModel) -> list[Variant]:
-        return [own for own in self.variants if not own.models or model.label in own.models]
+    @property
+    def runs(self) -> list[tuple[StudyModel, Variant]]:
+        return [
+            (model, variant)
+            for model in self.models
+            for variant in self.variants
+            if not variant.models or model.label in variant.models
+        ]
 
     def analysed(self, name: str) -> list[str]:
         """Return the keys of the variants of an analysis.
@@ -420,10 +426,10 @@ def load(path: Path = DEMO) -> Study:
         if not model.is_missing:
             with at(path, "models", model.label):
                 scorers.check(model.model)
-        for variant in study.variants_of(model):
-            key = [variant.benchmark, *filter(None, [variant.name])]
-            with at(path, "benchmarks", *key, of=f" (for {model.label})"):
-                _check_run(variant.benchmark, study.run_options(model, variant))
+    for model, variant in study.runs:
+        key = [variant.benchmark, *filter(None, [variant.name])]
+        with at(path, "benchmarks", *key, of=f" (for {model.label})"):
+            _check_run(variant.benchmark, study.run_options(model, variant))
     return study
 
 

@@ -68,11 +68,7 @@ def budgets(plan: Study) -> Budgets:
 
 def cells(plan: Study) -> list[Cell]:
     """Return all runs of a study in its order, in the state `NOT_ASKED`."""
-    return [
-        Cell(model, variant, NOT_ASKED)
-        for model in plan.models
-        for variant in plan.variants_of(model)
-    ]
+    return [Cell(model, variant, NOT_ASKED) for model, variant in plan.runs]
 
 
 def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:

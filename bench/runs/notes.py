@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 MIN_LETTER_MASS = 0.1
 # The source of the package's own prompts.
 OUR_PROMPTS = "bias-workbench"
+# Kinds of models that show no real model, and why.
+INVENTED = {
+    DEMONSTRATION: "demonstration models (trained with a set bias)",
+    SIMULATED: "simulated respondents (they answer by a rule)",
+}
 
 
 def with_notes(
@@ -179,18 +184,14 @@ def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
 
 def warnings(runs: "Sequence[Run]") -> list[str]:
     """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
-    texts = []
     kinds = {run.kind for run in runs}
-    if DEMONSTRATION in kinds:
-        texts = ["Demonstration models were trained here with a set bias; they show no real model."]
-    if SIMULATED in kinds:
-        texts.append("Simulated respondents are no models: they answer by a rule.")
+    invented = [text for kind, text in INVENTED.items() if kind in kinds]
+    texts = [f"Not real models: {listing(invented)}."] if invented else []
     on_samples = [run for run in runs if "samples" in run.metadata["data"]["version"]]
     if on_samples:
         titles = listing(list(dict.fromkeys(run.definition.metadata.title for run in on_samples)))
         texts.append(
-            f"The data for {titles} are samples in the benchmark's format, not its items (“bench "
-            "fetch” brings those)."
+            f"Samples, not the items of the benchmark: {titles} (“bench fetch” brings the items)."
         )
     in_other_languages = (prompt_language_warning(run.metadata) for run in runs)
     return [*texts, *dict.fromkeys(filter(None, in_other_languages))]

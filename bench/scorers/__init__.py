@@ -83,32 +83,35 @@ def load(model: str, **options: Unpack[LoadOptions]) -> Model:
         >>> model.describe()["kind"]
         'simulated respondent'
     """
-    backend, (_, rest) = backend_of(model), split_kind(model)
+    backend, (_, name) = backend_of(model), split_kind(model)
     if (scheduler := options.get("scheduler")) and not backend.stays_here:
-        own = {name: value for name, value in options.items() if name not in OF_CLUSTER}
-        remote = Remote(scheduler, options.get("resources") or {}, (load, model, own))
-        remote.loaded_as = (model, own)
+        model_options = {name: value for name, value in options.items() if name not in OF_CLUSTER}
+        remote = Remote(scheduler, options.get("resources") or {}, (load, model, model_options))
+        remote.loaded_as = (model, model_options)
         return remote
     check(model)
-    given = _given(options)
-    if not backend.writes_replies(rest):
-        given["generation"].refuse(given["generation"].changed(), f"model {model} cannot follow it")
-    for name in OF_ANSWERS:
-        if given.get(name) and name not in backend.takes:
-            raise BadInput(f"model {model}: takes no --{name.replace('_', '-')}; leave it out")
-    loaded = backend.load(rest, **{name: given[name] for name in backend.takes if name in given})
-    loaded.loaded_as, loaded.weights = (model, given), _weights(model, given)
+    chosen = _chosen(options)
+    if not backend.writes_replies(name):
+        chosen["generation"].refuse(
+            chosen["generation"].changed(), f"model {model} cannot follow it"
+        )
+    for option in OF_ANSWERS:
+        if chosen.get(option) and option not in backend.takes:
+            raise BadInput(f"model {model}: takes no --{option.replace('_', '-')}; leave it out")
+    taken = {option: chosen[option] for option in backend.takes if option in chosen}
+    loaded = backend.load(name, **taken)
+    loaded.loaded_as, loaded.weights = (model, chosen), _weights(model, chosen)
     return loaded
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None, checked; `label_names` and `generation` always."""
     for name in options.keys() - LoadOptions.__annotations__:
         raise BadInput(expected(name, LoadOptions.__annotations__, "option"))
-    given = {name: value for name, value in options.items() if value is not None}
-    given["label_names"] = label_order(given.get("label_names"))
-    given["generation"] = Generation.of(given.get("generation"))
-    return given
+    chosen = {name: value for name, value in options.items() if value is not None}
+    chosen["label_names"] = label_order(chosen.get("label_names"))
+    chosen["generation"] = Generation.of(chosen.get("generation"))
+    return chosen
 
 
 class Loaded:
@@ -119,22 +122,22 @@ class Loaded:
 
     def load(self, role: str, model: str, **options: Any) -> Model:
         """Return a model for one more run, with the known weights if these are the same."""
-        given = _given(options)
-        weights = _weights(model, given)
-        for kept, known in self._models.items():
-            if known.weights == weights and (again := known.again(given["generation"])):
-                again.loaded_as, again.weights = (model, given), weights
-                self._models[kept] = again
+        chosen = _chosen(options)
+        weights = _weights(model, chosen)
+        for earlier_role, loaded in self._models.items():
+            if loaded.weights == weights and (again := loaded.again(chosen["generation"])):
+                again.loaded_as, again.weights = (model, chosen), weights
+                self._models[earlier_role] = again
                 return again
         self._models.pop(role, None)  # memory may not suffice for both
         self._models[role] = load(model, **options)
         return self._models[role]
 
 
-def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def _weights(model: str, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the name, the files and the options that decide the weights and their device."""
     names = [name for name in backend_of(model).takes if name != "generation"]
-    return model, content(model), {name: given[name] for name in names if given.get(name)}
+    return model, content(model), {name: chosen[name] for name in names if chosen.get(name)}
 
 
 def check(model: str, elsewhere: bool = False) -> None:
@@ -144,9 +147,9 @@ def check(model: str, elsewhere: bool = False) -> None:
         >>> check("simulated:bias=0.7")
     """
     key_names.check_no_secret(model)
-    kind, rest = split_kind(model)
+    kind, name = split_kind(model)
     if kind or not elsewhere:
-        backend_of(model).check(rest)
+        backend_of(model).check(name)
 
 
 def content(model: str) -> str | None:
@@ -178,26 +181,26 @@ def backend_of(model: str) -> type[Backend]:
     """
     kind, _ = split_kind(model)
     if kind in BACKENDS:  # reading entry points would take time
-        known: type[Backend] = resolve_name(BACKENDS[kind])
-        return known
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if kind not in others:
-        kinds = [*filter(None, BACKENDS), *others, "a Hub id", "a folder", "a .gguf file"]
+        backend: type[Backend] = resolve_name(BACKENDS[kind])
+        return backend
+    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if kind not in entries:
+        kinds = [*filter(None, BACKENDS), *entries, "a Hub id", "a folder", "a .gguf file"]
         raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
-    place = f"kind {kind} of models ({others[kind].value})"
-    with explain_others(BadInput, f"{place} cannot be loaded: ", "; mend its package"):
-        found = others[kind].load()
-        if not issubclass(found, Backend):
+    title = f"kind {kind} of models ({entries[kind].value})"
+    with explain_others(BadInput, f"{title} cannot be loaded: ", "; mend its package"):
+        backend = entries[kind].load()
+        if not issubclass(backend, Backend):
             raise TypeError("it is no subclass of bench.scorers.Model")
-    return found
+    return backend
 
 
 def split_kind(model: str) -> tuple[str, str]:
-    """Split `KIND:REST`; the kind of a Hub id or a path is "", also for `C:\\x`.
+    """Split `KIND:NAME`; the kind of a Hub id or a path is "", also for `C:\\x`.
 
     Examples:
         >>> split_kind("simulated:bias=0.7"), split_kind("Qwen/Qwen2.5-7B")
         (('simulated', 'bias=0.7'), ('', 'Qwen/Qwen2.5-7B'))
     """
-    kind, colon, rest = model.partition(":")
-    return (kind, rest) if colon and not DRIVE.match(model) else ("", model)
+    kind, colon, name = model.partition(":")
+    return (kind, name) if colon and not DRIVE.match(model) else ("", model)

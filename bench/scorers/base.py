@@ -103,19 +103,19 @@ class Unanswerable(BadInput):
         reasons = {i: problem for i, problem in enumerate(problems) if problem}
         if reasons:
             first = min(reasons)
-            place = f"(number {first + 1} of {len(problems)})"
-            raise cls(f"{model}: {reasons[first]} {place}", reasons)
+            position = f"(number {first + 1} of {len(problems)})"
+            raise cls(f"{model}: {reasons[first]} {position}", reasons)
 
 
 class Backend:
-    """A kind of model, spelt `KIND:REST`, before a model is loaded.
+    """A kind of model, spelt `KIND:NAME`, before a model is loaded.
 
     Attributes:
         request_types: request types that models of this kind may support.
         answer_modes: their answer modes of choices, the best first.
         takes: options of `bench.load` that `load` gets as keyword arguments if the user gives them;
             we refuse other options that change answers.
-        from_file: whether REST is the path of recorded answers.
+        from_file: whether NAME is the path of recorded answers.
         is_free: whether a formula or a file answers at once.
         stays_here: whether the workers of a cluster never load it.
     """
@@ -128,31 +128,31 @@ class Backend:
     stays_here = False
 
     @classmethod
-    def check(cls, rest: str) -> None:
+    def check(cls, name: str) -> None:
         """Raise BadInput if there is no such model, without loading it."""
 
     @classmethod
-    def content(cls, rest: str) -> str | None:
+    def content(cls, name: str) -> str | None:
         """Hash the files or the recipe that decide the answers; None if they are not here."""
         from bench.scorers.local.hub import fingerprint
 
-        path = os.path.expanduser(rest)
+        path = os.path.expanduser(name)
         return fingerprint(Path(path)) if os.path.exists(path) else None
 
     @classmethod
-    def writes_replies(cls, rest: str) -> bool:
+    def writes_replies(cls, name: str) -> bool:
         """Return whether the model follows options of generation, for example a temperature."""
         return "generation" in cls.takes
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
+    def load(cls, name: str, **options: Any) -> Model:
         raise NotImplementedError
 
 
 class Model(Backend):
     """A model with some of the four request types; a subclass defines a method for each.
 
-    Its constructor takes REST and the options in `takes`. These methods raise `Unanswerable` before
+    Its constructor takes NAME and the options in `takes`. These methods raise `Unanswerable` before
     they compute, so that `answer` can skip those texts.
 
     Attributes:
@@ -176,8 +176,8 @@ class Model(Backend):
     answered: Mapping[str, Request] = {}
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
-        return cls(rest, **options)  # type: ignore[call-arg]  # a subclass has its own constructor
+    def load(cls, name: str, **options: Any) -> Model:
+        return cls(name, **options)  # type: ignore[call-arg]  # a subclass has its own constructor
 
     @cached_property
     def tally(self) -> Tally:

@@ -27,25 +27,25 @@ class Function(Model):
     answer_modes = ("text",)
     stays_here = True
 
-    def __init__(self, rest: str) -> None:
-        self.rest, self.revision = rest, self.content(rest)
-        self._function = _import(rest)
+    def __init__(self, name: str) -> None:
+        self.name, self.revision = name, self.content(name)
+        self._function = _import(name)
         self._takes_seed = "seed" in inspect.signature(self._function).parameters
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        _find(rest)
+    def check(cls, name: str) -> None:
+        _find(name)
 
     @classmethod
-    def content(cls, rest: str) -> str:
-        file = _find(rest)
+    def content(cls, name: str) -> str:
+        file = _find(name)
         # A function that imports nothing of one's own is known by its file alone.
-        others = [other for files in _modules(rest, file).values() for other in files]
-        names = [(other.name, hash_file(other)) for other in others if other != file]
-        return f"{fingerprint(file)}-{digest(names)}" if names else fingerprint(file)
+        imported = [path for files in _modules(name, file).values() for path in files]
+        hashes = [(path.name, hash_file(path)) for path in imported if path != file]
+        return f"{fingerprint(file)}-{digest(hashes)}" if hashes else fingerprint(file)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "Python function", "id": f"python:{self.rest}", "revision": self.revision}
+        return {"kind": "Python function", "id": f"python:{self.name}", "revision": self.revision}
 
     def again(self, generation: Any) -> Model:
         return self
@@ -61,58 +61,58 @@ class Function(Model):
     def _reply(self, prompt: Turns, seed: int) -> str:
         text = prompt if isinstance(prompt, str) else "\n\n".join(prompt)
         options = {"seed": seed} if self._takes_seed else {}
-        with explain_others(RunFailed, f"python:{self.rest} raised "):
+        with explain_others(RunFailed, f"python:{self.name} raised "):
             reply = self._function(text, **options)
         if not isinstance(reply, str):
-            raise RunFailed(f"python:{self.rest} returned {quoted(reply)}, which is not a text")
+            raise RunFailed(f"python:{self.name} returned {quoted(reply)}, which is not a text")
         return reply
 
 
-def _find(rest: str) -> Path:
+def _find(name: str) -> Path:
     """Find the file of a function; the working folder comes first, as with `python -m`."""
-    if not re.fullmatch(r"[\w.]+:\w+", rest):
+    if not re.fullmatch(r"[\w.]+:\w+", name):
         raise BadInput(
-            f"model python:{rest}: expected python:MODULE:FUNCTION, like python:my_model:answer "
+            f"model python:{name}: expected python:MODULE:FUNCTION, like python:my_model:answer "
             "for the function `answer` in my_model.py"
         )
-    name, folder = rest.partition(":")[0], Path.cwd()
+    module, folder = name.partition(":")[0], Path.cwd()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
-    if (folder / f"{name}.py").is_file():
-        return folder / f"{name}.py"
-    with explain_others(BadInput, f"model python:{rest}: {name} is not found (", ")"):
-        spec = importlib.util.find_spec(name)  # this imports the package around a module
+    if (folder / f"{module}.py").is_file():
+        return folder / f"{module}.py"
+    with explain_others(BadInput, f"model python:{name}: {module} is not found (", ")"):
+        spec = importlib.util.find_spec(module)  # this imports the package around a module
     if not spec or not spec.has_location:
         raise BadInput(
-            f"model python:{rest}: there is no {name}.py in the working folder, and no installed "
-            f"module {name}"
+            f"model python:{name}: there is no {module}.py in the working folder, and no installed "
+            f"module {module}"
         )
     return Path(str(spec.origin))
 
 
-def _modules(rest: str, file: Path) -> dict[str, list[Path]]:
+def _modules(name: str, file: Path) -> dict[str, list[Path]]:
     """Map the modules of one's own that a function needs to their files, its package among them."""
-    package, dot, _ = rest.partition(":")[0].partition(".")
+    package, dot, _ = name.partition(":")[0].partition(".")
     return imported_modules([file], [package] if dot or file.name == "__init__.py" else [])
 
 
-def _import(rest: str) -> Callable[..., Any]:
+def _import(name: str) -> Callable[..., Any]:
     """Import a function from its file, as the file is now."""
-    file, (module_name, _, name) = _find(rest), rest.partition(":")
+    file, (module_name, _, function_name) = _find(name), name.partition(":")
     # An earlier call can have imported them from earlier files, or from another folder.
-    own = _modules(rest, file)
+    imported = _modules(name, file)
     for loaded in list(sys.modules):
-        if loaded.partition(".")[0] in own:
+        if loaded.partition(".")[0] in imported:
             del sys.modules[loaded]
     spec = importlib.util.spec_from_file_location(module_name, file)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[module_name] = module
-    with explain_others(BadInput, f"model python:{rest}: {file} cannot be imported (", ")"):
+    with explain_others(BadInput, f"model python:{name}: {file} cannot be imported (", ")"):
         # Cached bytecode can be of an earlier file of the same size and second.
         exec(compile(file.read_bytes(), file, "exec"), vars(module))
-    function = getattr(module, name, None)
+    function = getattr(module, function_name, None)
     if not callable(function):
-        functions = [known for known, value in vars(module).items() if inspect.isfunction(value)]
-        raise BadInput(f"model python:{rest}: " + expected(name, functions, "function"))
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise BadInput(f"model python:{name}: " + expected(function_name, functions, "function"))
     return function

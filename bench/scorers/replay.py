@@ -43,12 +43,12 @@ class _Row(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False)
 
     @classmethod
-    def read(cls, place: str, fields: Mapping[str, Any]) -> Self:
+    def read(cls, location: str, fields: Mapping[str, Any]) -> Self:
         try:
             return cls(**fields)
         except ValidationError as error:
             first = error.errors()[0]
-            raise BadInput(f"{place}, field `{first['loc'][0]}`: {explained(first)}") from None
+            raise BadInput(f"{location}, field `{first['loc'][0]}`: {explained(first)}") from None
 
 
 class _Reply(_Row):
@@ -82,15 +82,15 @@ class _Recorded(Model):
     is_free = True
     stays_here = True
 
-    def __init__(self, rest: str | Path, name: str = "") -> None:
-        self.path = as_path(rest)
+    def __init__(self, path: str | Path, name: str = "") -> None:
+        self.path = as_path(path)
         self.name = name or f"{self.prefix}:{self.path.name}"
         self._answers: dict[Key, Answer] = {}
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        if not as_path(rest).is_file():
-            raise BadInput(f"{rest}: no such file of {cls.kind} (model {cls.prefix}:{rest})")
+    def check(cls, name: str) -> None:
+        if not as_path(name).is_file():
+            raise BadInput(f"{name}: no such file of {cls.kind} (model {cls.prefix}:{name})")
 
     def describe(self) -> dict[str, Any]:
         with open_file(self.path) as stream:
@@ -124,9 +124,11 @@ class _Recorded(Model):
         for line, fields in read_json_lines(self.path, replies=True):
             yield f"{self.path}, line {line}", fields
 
-    def _add(self, place: str, key: Key, answer: Answer) -> None:
+    def _add(self, location: str, key: Key, answer: Answer) -> None:
         if key in self._answers:
-            raise BadInput(f"{place}: answers the same request as an earlier line: {quoted(key)}")
+            raise BadInput(
+                f"{location}: answers the same request as an earlier line: {quoted(key)}"
+            )
         self._answers[key] = answer
 
 
@@ -136,36 +138,36 @@ class Replay(_Recorded):
     kind, prefix = "recorded answers", "replay"
     takes = ("as_model", "generation")
 
-    def __init__(self, rest: str | Path, as_model: str = "", **_: Any) -> None:
-        super().__init__(rest, as_model)
+    def __init__(self, path: str | Path, as_model: str = "", **_: Any) -> None:
+        super().__init__(path, as_model)
         is_table = self.path.suffix == ".csv"
-        for place, fields in self._rows((*NAMES, "response"), ("repeat",)):
+        for location, fields in self._rows((*NAMES, "response"), ("repeat",)):
             by_prompt = "prompt" in fields and not is_table
             if missing := [name for name in NAMES if name not in fields and not by_prompt]:
                 expected = f"expected {', '.join(NAMES)}, or prompt; and response"
-                raise BadInput(f"{place}: field `{missing[0]}` is missing; {expected}")
-            row = _Reply.read(place, fields)
+                raise BadInput(f"{location}: field `{missing[0]}` is missing; {expected}")
+            row = _Reply.read(location, fields)
             names: Key = (row.task, row.item_id, row.request)
             key = (row.prompt,) if by_prompt else (*names, row.repeat)
-            self._add(place, key, Answer(str(row.response)))
+            self._add(location, key, Answer(str(row.response)))
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        if not as_path(rest).is_dir():  # of results of a batch
-            super().check(rest)
+    def check(cls, name: str) -> None:
+        if not as_path(name).is_dir():  # of results of a batch
+            super().check(name)
 
     @classmethod
-    def writes_replies(cls, rest: str) -> bool:
+    def writes_replies(cls, name: str) -> bool:
         """Return whether these are results of a batch, made with options of generation."""
-        return batch.is_batch(as_path(rest))
+        return batch.is_batch(as_path(name))
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
-        path = as_path(rest)
+    def load(cls, name: str, **options: Any) -> Model:
+        path = as_path(name)
         if not batch.is_batch(path):
-            return cls(rest, **options)
-        if name := options.get("as_model"):
-            return batch.Batch(path, name, options["generation"])
+            return cls(path, **options)
+        if as_model := options.get("as_model"):
+            return batch.Batch(path, as_model, options["generation"])
         raise BadInput(
             f"{path}: holds results of a batch; name the model that gave them by --as-model "
             "NAME (a judge by --as-judge NAME), as in `bench requests`"
@@ -183,12 +185,12 @@ class Predictions(_Recorded):
     request_types = ("classify",)
     answer_modes = ()
 
-    def __init__(self, rest: str | Path) -> None:
-        super().__init__(rest)
-        for place, fields in self._rows(("id",), ("language", "label", *LABELS)):
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        for location, fields in self._rows(("id",), ("language", "label", *LABELS)):
             filled = {name: value for name, value in fields.items() if value not in (None, "")}
-            row = _Prediction.read(place, filled)
-            self._add(place, (row.language.strip(), row.id), _predicted(place, row))
+            row = _Prediction.read(location, filled)
+            self._add(location, (row.language.strip(), row.id), _predicted(location, row))
         languages = {language for language, _ in self._answers}
         if not languages:
             raise BadInput(f"{self.path}: holds no predictions")
@@ -213,25 +215,26 @@ class Predictions(_Recorded):
         return [(language if self._has_languages else "", int(number))]
 
 
-def _predicted(place: str, row: _Prediction) -> Answer:
+def _predicted(location: str, row: _Prediction) -> Answer:
     """Answer by the probabilities of a row, or by its label."""
     numbers = [getattr(row, name) for name in LABELS]
     if numbers == [None] * len(LABELS):
         if name := label(row.label):
             return Answer(name)
         raise BadInput(
-            f"{place}, field `label`: {quoted(row.label)} is unknown; allowed: {', '.join(LABELS)}"
+            f"{location}, field `label`: {quoted(row.label)} is unknown; "
+            f"allowed: {', '.join(LABELS)}"
         )
     if None in numbers:
         missing = LABELS[numbers.index(None)]
         raise BadInput(
-            f"{place}: field `{missing}` is missing; expected all of {', '.join(LABELS)}"
+            f"{location}: field `{missing}` is missing; expected all of {', '.join(LABELS)}"
         )
     probabilities = np.array(numbers)
     if probabilities.min() < 0 or abs(probabilities.sum() - 1) > TOLERANCE:
         values = ", ".join(f"{name} {value:g}" for name, value in zip(LABELS, numbers, strict=True))
         raise BadInput(
-            f"{place}: {values} sum to {probabilities.sum():g}; expected probabilities, which are "
-            "0 to 1 and sum to 1 (within 0.002), not counts, percentages or logits"
+            f"{location}: {values} sum to {probabilities.sum():g}; expected probabilities, which "
+            "are 0 to 1 and sum to 1 (within 0.002), not counts, percentages or logits"
         )
     return Answer.of_probabilities(probabilities, LABELS)

@@ -42,17 +42,17 @@ class Simulated(Model):
     answer_modes = tuple(ANSWER_MODES)
     is_free = True
 
-    def __init__(self, rest: str) -> None:
-        self.rest, self.parameters = rest, parse(rest)
+    def __init__(self, name: str) -> None:
+        self.name, self.parameters = name, parse(name)
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        parse(rest)
+    def check(cls, name: str) -> None:
+        parse(name)
 
     def describe(self) -> dict[str, Any]:
         return {
             "kind": "simulated respondent",
-            "id": f"simulated:{self.rest}",
+            "id": f"simulated:{self.name}",
             "revision": "1",
             "parameters": self.parameters,
         }
@@ -80,6 +80,6 @@ class Simulated(Model):
         return rng.choice(key.answers)
 
 
-def parse(rest: str) -> dict[str, Any]:
+def parse(name: str) -> dict[str, Any]:
     """Read parameters from `name=value,name=value`."""
-    return parse_parameters(f"simulated:{rest}", filter(None, rest.split(",")), PARAMETERS)
+    return parse_parameters(f"simulated:{name}", filter(None, name.split(",")), PARAMETERS)

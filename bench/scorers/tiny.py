@@ -45,14 +45,14 @@ class Tiny(Model):
 
     def __init__(
         self,
-        rest: str,
+        name: str,
         dtype: str | None = None,
         batch_tokens: int | None = None,
         generation: Generation | None = None,
     ) -> None:
         from bench.scorers.local.device import placement
 
-        self.name, where = full_name(rest), placement("cpu", dtype, batch_tokens)
+        self.name, where = full_name(name), placement("cpu", dtype, batch_tokens)
         # The keys of their one layer need no attention, so large passes cost no more.
         self.where = replace(where, tree_tokens=where.batch_tokens)
         self.size, _, recipe = self.name.partition(",")
@@ -62,11 +62,11 @@ class Tiny(Model):
         self._loaded: dict[str, Any] = {}
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        full_name(rest)
+    def check(cls, name: str) -> None:
+        full_name(name)
 
     @classmethod
-    def content(cls, rest: str) -> str:
+    def content(cls, name: str) -> str:
         return f"recipe {VERSION}"
 
     def describe(self) -> dict[str, Any]:
@@ -125,12 +125,12 @@ class Tiny(Model):
         return self._part("nli").classify(pairs)
 
 
-def full_name(rest: str) -> str:
+def full_name(name: str) -> str:
     """Return the name of a carried model with all parameters, like `s,bias=0.5,seed=0`."""
-    size, *parts = rest.split(",")
-    values = parse_parameters(f"tiny:{rest}", parts, {"bias": 0.5, "seed": 0})
-    name = f"{size},bias={values['bias']:g},seed={values['seed']}"
-    if not (WEIGHTS / name).is_dir():
-        allowed = ", ".join(f"tiny:{spec}" for spec in CARRIED)
-        raise BadInput(f"model tiny:{rest}: is no model of the package; allowed: {allowed}")
-    return name
+    size, *parts = name.split(",")
+    values = parse_parameters(f"tiny:{name}", parts, {"bias": 0.5, "seed": 0})
+    complete = f"{size},bias={values['bias']:g},seed={values['seed']}"
+    if not (WEIGHTS / complete).is_dir():
+        allowed = ", ".join(f"tiny:{carried}" for carried in CARRIED)
+        raise BadInput(f"model tiny:{name}: is no model of the package; allowed: {allowed}")
+    return complete

@@ -24,37 +24,37 @@ def chosen(benchmark: "Benchmark", tasks: Sequence[str] | None) -> list[str]:
     Raises:
         BadInput: an unknown task.
     """
-    known = benchmark.tasks
+    available = benchmark.tasks
     for name in tasks or ():
-        if name not in known:
-            raise BadInput(expected(name, known, f"task of {benchmark.name}"))
-    return [name for name in known if not tasks or name in tasks]
+        if name not in available:
+            raise BadInput(expected(name, available, f"task of {benchmark.name}"))
+    return [name for name in available if not tasks or name in tasks]
 
 
-def settings(benchmark: "Benchmark", given: Mapping[str, str], preset: str) -> dict[str, str]:
+def settings(benchmark: "Benchmark", chosen: Mapping[str, str], preset: str) -> dict[str, str]:
     """Return the value of every setting of a benchmark, by default the preset's.
 
     Raises:
         BadInput: an unknown setting or value.
     """
-    known = benchmark.settings
-    for name, value in given.items():
+    available = benchmark.settings
+    for name, value in chosen.items():
         reason = ""
-        if not known:
+        if not available:
             reason = f"{benchmark.name} has no settings"
-        elif name not in known:
-            reason = expected(name, known, f"setting of {benchmark.name}")
-        elif value not in known[name].allowed:
-            reason = expected(value, known[name].allowed, f"value of {name}")
+        elif name not in available:
+            reason = expected(name, available, f"setting of {benchmark.name}")
+        elif value not in available[name].allowed:
+            reason = expected(value, available[name].allowed, f"value of {name}")
         if reason:
             raise BadInput(f"--set {name}={value}: {reason}")
-    return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
+    return {name: chosen.get(name, setting.under(preset)) for name, setting in available.items()}
 
 
 def of_data(benchmark: "Benchmark", settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a benchmark's loader."""
-    known = benchmark.settings
-    return {name: settings[name] for name in known if known[name].of_data}
+    available = benchmark.settings
+    return {name: settings[name] for name in available if available[name].of_data}
 
 
 def answer_mode(

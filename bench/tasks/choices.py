@@ -253,10 +253,10 @@ def by_place(reply: str, letters: str, pair: str) -> str:
         elif match["unit"] and not match["noun"] and not _PLACE_END.match(text, end):
             continue
         else:
-            place = _PLACES[(match["place"] or match["number"] or match["ordinal"]).lower()]
-            if not -len(letters) <= place < len(letters):
+            index = _PLACES[(match["place"] or match["number"] or match["ordinal"]).lower()]
+            if not -len(letters) <= index < len(letters):
                 continue
-            value = letters[-1 - place if match["back"] else place]
+            value = letters[-1 - index if match["back"] else index]
         mentions.append(Mention(match.start(), end, value))
     # Letters are names too, and clearer ones.
     return choice(text, mentions, sure=bool(_LETTER.search(text))).value
@@ -330,7 +330,7 @@ def choice(
         for mention in mentions
         if (share := _SHARE.match(text, mention.end))
     }
-    if len(shares) > 1 and any(math.isclose(sum(shares.values()), whole) for whole in (1, 100)):
+    if len(shares) > 1 and any(math.isclose(sum(shares.values()), total) for total in (1, 100)):
         best_two = sorted(shares, key=lambda value: -shares[value])[:2]
         is_tie = shares[best_two[0]] == shares[best_two[1]]
         return Choice("" if is_tie else best_two[0], frozenset())
@@ -368,8 +368,8 @@ def choice(
     return Choice(value, frozenset(denied))
 
 
-def _clause_before(text: str, place: int) -> str:
-    return _CLAUSE.split(text[max(0, place - WINDOW) : place])[-1]
+def _clause_before(text: str, end: int) -> str:
+    return _CLAUSE.split(text[max(0, end - WINDOW) : end])[-1]
 
 
 def _rank(text: str, mention: Mention, before: str, after: str, words: bool) -> int | None:
@@ -377,8 +377,8 @@ def _rank(text: str, mention: Mention, before: str, after: str, words: bool) -> 
     earlier = text[max(0, mention.start - 2 * WINDOW) : mention.start]
     if _SUPPOSING.search(before) or _SUPPOSED.match(after) or _UNREAL.search(earlier):
         return None
-    said = _OTHER.split(after)[0]
-    blamed = not words and _BLAMED.search(said) and not _EXCUSED.search(said)
+    about_it = _OTHER.split(after)[0]
+    blamed = not words and _BLAMED.search(about_it) and not _EXCUSED.search(about_it)
     if _AFFIRMING.match(after) and not blamed:
         return 0
     if blamed or (not words and _TOLD.match(after)):
@@ -396,8 +396,8 @@ def _last(text: str, mentions: Sequence[Mention]) -> str:
     if not mentions:
         return ""
     last = mentions[-1]
-    others = [mention for mention in mentions if mention.value != last.value]
-    return last.value if not others or _TURN.search(text, others[-1].end, last.start) else ""
+    rejected = [mention for mention in mentions if mention.value != last.value]
+    return last.value if not rejected or _TURN.search(text, rejected[-1].end, last.start) else ""
 
 
 def _groups(text: str, mentions: Sequence[Mention]) -> list[list[Mention]]:

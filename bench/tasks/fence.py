@@ -26,15 +26,15 @@ _CONTROL = re.compile(
 _BRACKETS = str.maketrans("<>[]|｜", "〈〉〔〕¦¦")
 
 
-def judged(template: str, field: str, reply: str, **others: Any) -> str:
+def judged(template: str, field: str, reply: str, **fields: Any) -> str:
     """Fill a reply into a judge's prompt, fenced if the template has the field `fence`.
 
     A template without this field, for example a released one, gets the reply as it is.
     """
     if f"{{{FIELD}}}" not in template:
-        return template.format(**{field: reply}, **others)
+        return template.format(**{field: reply}, **fields)
     text = disarmed(reply)
-    return template.format(**{field: text, FIELD: word(text)}, **others)
+    return template.format(**{field: text, FIELD: word(text)}, **fields)
 
 
 def disarmed(reply: str) -> str:
@@ -57,6 +57,6 @@ def _letters(text: str) -> str:
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     letters = ""
     for _ in range(LENGTH):
-        number, place = divmod(number, len(string.ascii_lowercase))
-        letters += string.ascii_lowercase[place]
+        number, position = divmod(number, len(string.ascii_lowercase))
+        letters += string.ascii_lowercase[position]
     return letters

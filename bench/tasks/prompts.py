@@ -50,9 +50,9 @@ class PromptSet:
     @property
     def unbiased_instruction(self) -> bool:
         """Whether the variant's prompts ask for an unbiased answer."""
-        own = [name for name in self.tables if f"{name}-".startswith(f"{self.variant}-")]
+        names = [name for name in self.tables if f"{name}-".startswith(f"{self.variant}-")]
         return bool(self.variant) and any(
-            self.tables[name].get("unbiased_instruction") for name in own
+            self.tables[name].get("unbiased_instruction") for name in names
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
@@ -126,7 +126,7 @@ def load(benchmark: "Benchmark", choice: str | None = None, data: Path | None = 
 
 
 def foreign(
-    benchmark: "Benchmark", asked: PromptSet, language: str, categories: Sequence[str]
+    benchmark: "Benchmark", prompts: PromptSet, language: str, categories: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the languages of data and prompts, as `data` and `prompts`, if they differ.
 
@@ -136,15 +136,15 @@ def foreign(
         categories: the categories that are asked in words.
     """
     theirs = language or benchmark.metadata.language
-    if not asked.languages or not categories:
+    if not prompts.languages or not categories:
         return {}
     if not benchmark.metadata.language:  # each category is a language; English is a fallback
-        lacking = [code for code in categories if code not in asked.tables]
+        lacking = [code for code in categories if code not in prompts.tables]
         return {"data": lacking, "prompts": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]
-    if set(spoken) & set(asked.languages):
+    if set(spoken) & set(prompts.languages):
         return {}
-    return {"data": spoken, "prompts": list(asked.languages)}
+    return {"data": spoken, "prompts": list(prompts.languages)}
 
 
 def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSet:
@@ -170,7 +170,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
     variants = tables.pop("variants", None)
     choices = tables
     if variants is not None:
-        choices = {name: own for name, own in variants.items() if isinstance(own, dict)}
+        choices = {name: table for name, table in variants.items() if isinstance(table, dict)}
     # A prompt set may be there once per task, as NAME-TASK.
     by_task = variants is None and any(name.startswith(f"{variant}-") for name in tables)
     if variant and variant not in choices and not by_task:

@@ -246,12 +246,12 @@ def _levels(text: str, maximum: float) -> set[int]:
             ordered &= (value > scale[-1][0]) == (scale[1][0] > scale[0][0])
         if ordered:
             scale.append((value, level.start("number")))
-    return {place for _, place in scale} if len(scale) > 1 else set()
+    return {position for _, position in scale} if len(scale) > 1 else set()
 
 
 def _read(text: str, maximum: float, passed: set[int]) -> float:
     """Read the rating of a plain text without the numbers at the places `passed`."""
-    given: list[tuple[int, float, int]] = []  # weight, value, place
+    candidates: list[tuple[int, float, int]] = []  # weight, value, place
     for label in _LABEL.finditer(text):
         value = _labelled(text, label.end(), maximum, passed)
         # 12分（总分13分） names the maximum.
@@ -264,18 +264,18 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
                 weight = 2
             elif label["early"]:
                 weight = -2
-            given.append((weight, value, label.end()))
+            candidates.append((weight, value, label.end()))
     for verb in _VERB.finditer(text):
         end = verb.end()
         if end in passed or _SPAN_HERE.match(text, end):
             continue
         value = _value(text, _VALUE.match(text, end), maximum)
         if value is not None and not math.isnan(value):
-            given.append((3 if verb["last"] or verb["changed"] else -1, value, end))
+            candidates.append((3 if verb["last"] or verb["changed"] else -1, value, end))
     # 总分10分，我给7分 names the maximum.
-    end = max((place for _, _, place in given), default=0)
-    given = [rated for rated in given if rated[:2] != (2, maximum) or rated[2] == end]
-    best = max(given, key=lambda rated: rated[0], default=None)
+    end = max((position for _, _, position in candidates), default=0)
+    candidates = [rated for rated in candidates if rated[:2] != (2, maximum) or rated[2] == end]
+    best = max(candidates, key=lambda rated: rated[0], default=None)
     if best and best[0] > 0:
         return best[1]
     first = None if _ASPECTS.fullmatch(text) and not passed else _first(text, maximum, passed)

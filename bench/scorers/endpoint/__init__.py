@@ -16,11 +16,11 @@ class Service(Backend):
     stays_here = True
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        keys.parse(rest)
+    def check(cls, name: str) -> None:
+        keys.parse(name)
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
+    def load(cls, name: str, **options: Any) -> Model:
         from bench.scorers.endpoint.scorer import Endpoint  # this imports openai
 
-        return Endpoint(rest, **options)
+        return Endpoint(name, **options)

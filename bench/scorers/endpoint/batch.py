@@ -43,18 +43,18 @@ class Batch(Model):
         if source and not self._results:
             raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")
 
-    def _add(self, place: str, line: Mapping[str, Any]) -> None:
+    def _add(self, location: str, line: Mapping[str, Any]) -> None:
         custom_id = line.get("custom_id")
         if not isinstance(custom_id, str) or not {"response", "error"} & line.keys():
             fields = "`custom_id`, and `response` or `error`"
-            raise BadInput(f"{place}: is no result of a batch in OpenAI's form, with {fields}")
+            raise BadInput(f"{location}: is no result of a batch in OpenAI's form, with {fields}")
         earlier, other = self._results.get(custom_id, ("", None))
         if other and not isinstance(other, Refusal):  # an answer may follow failures
             problem = f"are both answers to {custom_id}; leave one of them out"
-            raise BadInput(f"{place}, and {earlier}: {problem}")
-        self._results[custom_id] = place, self._result(place, line)
+            raise BadInput(f"{location}, and {earlier}: {problem}")
+        self._results[custom_id] = location, self._result(location, line)
 
-    def _result(self, place: str, line: Mapping[str, Any]) -> dict[str, Any] | Answer | Refusal:
+    def _result(self, location: str, line: Mapping[str, Any]) -> dict[str, Any] | Answer | Refusal:
         response, error = line.get("response"), line.get("error")
         # Some services give the answer itself as the response, or write the body as a text.
         body: Any = at(response, "body") or response
@@ -77,7 +77,7 @@ class Batch(Model):
         except Unanswered as refused:
             return answer or Answer("", error=str(refused))
         first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
-        return Refusal(f"{place}: {first}", first, status)
+        return Refusal(f"{location}: {first}", first, status)
 
     def describe(self) -> dict[str, Any]:
         names = [at(result, "model") for _, result in self._results.values()]
@@ -129,11 +129,11 @@ class Batch(Model):
         """
         ids = {self.id_of(request) for request in requests if not request.then}
         names = {_names(request) for request in requests if request.then or request.of_judge}
-        for custom_id, (place, _) in self._results.items():
+        for custom_id, (location, _) in self._results.items():
             if custom_id not in ids and custom_id.rpartition("-")[0] not in names:
                 raise BadInput(
-                    f"{place}: {custom_id} is the id of no request of this run; give the options "
-                    "of the first `bench requests`, and only its results"
+                    f"{location}: {custom_id} is the id of no request of this run; give the "
+                    "options of the first `bench requests`, and only its results"
                 )
 
     def id_of(self, request: Request) -> str:

@@ -244,20 +244,20 @@ class _Http(openai.DefaultAsyncHttpxClient):
 
     async def _set_headers(self, request: httpx2.Request) -> None:
         """Keep the usual headers, and the key for its own host; this sees redirected requests."""
-        url, own = urlsplit(str(request.url)), urlsplit(self._server.url)
+        url, server = urlsplit(str(request.url)), urlsplit(self._server.url)
         if request.method == "GET":  # after some statuses httpx makes a POST a GET
-            place = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+            target = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
             for path in PATHS:
-                place = place.removesuffix(f"/{path}")
-            reason = f"redirects to {place}, and drops what is asked; give {place} instead"
+                target = target.removesuffix(f"/{path}")
+            reason = f"redirects to {target}, and drops what is asked; give {target} instead"
             raise Refusal(f"{self._server.url}: {reason}", reason, is_general=True)
         for name in set(request.headers) - HEADERS:
             del request.headers[name]
         request.headers["accept-encoding"] = "gzip"
-        is_own = (url.hostname, url.port) == (own.hostname, own.port)
-        if self._server.key and is_own and url.scheme in (own.scheme, "https"):
+        is_own = (url.hostname, url.port) == (server.hostname, server.port)
+        if self._server.key and is_own and url.scheme in (server.scheme, "https"):
             # Services with a version in the address, as Azure, have a header of their own.
-            name, start = ("api-key", "") if own.query else ("authorization", "Bearer ")
+            name, start = ("api-key", "") if server.query else ("authorization", "Bearer ")
             request.headers[name] = start + self._server.key
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:

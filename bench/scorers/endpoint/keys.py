@@ -41,26 +41,26 @@ class Server(NamedTuple):
     key: str
 
     @classmethod
-    def of(cls, rest: str, variables: Mapping[str, str]) -> "Server":
+    def of(cls, endpoint: str, variables: Mapping[str, str]) -> "Server":
         """Read NAME@URL, and the key of its host; `variables` are those of --key by host."""
-        model, url = parse(rest)
-        host = host_of(f"openai:{rest}")
+        model, url = parse(endpoint)
+        host = host_of(f"openai:{endpoint}")
         check_set(variables)
         of_host = own_variable(host)
         variable = variables.get(host) or (of_host if key_in(of_host) else MODEL_KEY)
         return cls(model, url, host, variable, key_in(variable))
 
 
-def parse(rest: str) -> tuple[str, str]:
+def parse(endpoint: str) -> tuple[str, str]:
     """Split NAME@URL into the model's name and the URL; messages do not repeat a key in it.
 
     Examples:
         >>> parse("gpt-4o")
         ('gpt-4o', 'https://api.openai.com/v1')
     """
-    if rest and not set("@/:?#") & set(rest):
-        return rest, OPENAI
-    name, _, address = rest.partition("@http")
+    if endpoint and not set("@/:?#") & set(endpoint):
+        return endpoint, OPENAI
+    name, _, address = endpoint.partition("@http")
     url = "http" + address
     try:
         parts = urlsplit(url)
@@ -68,12 +68,12 @@ def parse(rest: str) -> tuple[str, str]:
     except ValueError:  # a port that is no number, a broken address
         usable = False
     if not usable:
-        shown = re.sub(r"//[^/]*@", "//...@", re.split("[?#;]", rest)[0])
+        without_key = re.sub(r"//[^/]*@", "//...@", re.split("[?#;]", endpoint)[0])
         example = (
             "expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1, or openai:NAME "
             "for a model of OpenAI"
         )
-        raise BadInput(f"model openai:{shown}: {example}")
+        raise BadInput(f"model openai:{without_key}: {example}")
     query = parse_qsl(parts.query, keep_blank_values=True)
     are_versions = all(field == VERSION and VERSIONS.fullmatch(value) for field, value in query)
     has_odd_marks = "@" in parts.netloc or "#" in url or set("?#;=") & set(unquote(parts.path))
@@ -87,10 +87,10 @@ def parse(rest: str) -> tuple[str, str]:
 
 def host_of(model: str) -> str:
     """Return the host of a model that is an endpoint, "" for any other model."""
-    kind, _, rest = model.partition(":")
+    kind, _, endpoint = model.partition(":")
     if kind != "openai":
         return ""
-    parts = urlsplit(parse(rest)[1])
+    parts = urlsplit(parse(endpoint)[1])
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     return host if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{parts.port}"
@@ -110,19 +110,19 @@ def key_in(variable: str) -> str:
 
 
 def of_run(
-    models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
+    models: Iterable[str], model: str, judge: str | None, variables: Mapping[str, str] | None
 ) -> dict[str, str]:
     """Return the variables of a run by host; several hosts do not share `OPENAI_API_KEY`."""
-    of_models, named = set(map(host_of, models)) - {""}, given or {}
+    of_models, named = set(map(host_of, models)) - {""}, variables or {}
     hosts = filter(None, (host_of(model), host_of(judge or "")))
     separate = [host for host in hosts if host in named or of_models != {host}]
     return {host: named.get(host) or own_variable(host) for host in separate}
 
 
-def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
+def check(variables: Mapping[str, str], models: Iterable[str | None]) -> None:
     """Refuse a host without a model, and a value that is not a name and so may be a key."""
     hosts = sorted({host for model in models if model and (host := host_of(model))})
-    for host, name in given.items():
+    for host, name in variables.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise BadInput(KEY_EXPECTED)
         if host not in hosts:
@@ -130,9 +130,9 @@ def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
             raise BadInput(f"--key {host}={name}: " + expected(host, allowed, "host"))
 
 
-def check_set(given: Mapping[str, str]) -> None:
+def check_set(variables: Mapping[str, str]) -> None:
     """Raise BadInput if a variable is not set; a host's own variable need not be."""
-    for host, name in given.items():
+    for host, name in variables.items():
         if name != own_variable(host) and not key_in(name):
             remedy = "set it, or name another variable"
             raise BadInput(

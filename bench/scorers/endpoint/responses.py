@@ -156,11 +156,11 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
         # The request asks for no alternatives, so there is one entry per token.
         by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
         reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
-    counted = token_count(body, "prompt_tokens")
-    if reported and counted and len(reported) != counted:
+    n_prompt = token_count(body, "prompt_tokens")
+    if reported and n_prompt and len(reported) != n_prompt:
         raise Broken(
             f"{BROKEN_ANSWER} the log-probabilities of {len(reported):,} tokens of a prompt of "
-            f"{counted:,}"
+            f"{n_prompt:,}"
         )
     values = [_logprob(value) for value in reported[1:]] if reported else [None]
     return [value for value in values if value is not None] if None not in values else None

@@ -68,12 +68,12 @@ class Endpoint(Model):
 
     def __init__(
         self,
-        rest: str,
+        endpoint: str,
         generation: Generation,
         limits: Limits | Mapping[str, Any] | None = None,
         keys: Mapping[str, str] | None = None,
     ) -> None:
-        self.server, limits = key_names.Server.of(rest, keys or {}), Limits.of(limits)
+        self.server, limits = key_names.Server.of(endpoint, keys or {}), Limits.of(limits)
         self._chat = Chat(self.server.model, generation, limits.leave_out)
         self._client = Client(self.server, limits)
         self.unsupported: dict[str, str] = {}

@@ -25,19 +25,19 @@ class Checkpoint(Backend):
     )
 
     @classmethod
-    def check(cls, rest: str) -> None:
-        if not rest.strip() or not (hub.parse(rest) or as_path(rest).exists()):
+    def check(cls, name: str) -> None:
+        if not name.strip() or not (hub.parse(name) or as_path(name).exists()):
             raise BadInput(
-                f"{rest or 'the empty name'}: no such model folder or file; a Hub id has the form "
+                f"{name or 'the empty name'}: no such model folder or file; a Hub id has the form "
                 "NAME or ORGANISATION/NAME, and may end in @REVISION"
             )
 
     @classmethod
-    def load(cls, rest: str, **options: Any) -> Model:
+    def load(cls, name: str, **options: Any) -> Model:
         from bench.scorers.local.device import placement, yield_to_others  # this imports torch
         from bench.scorers.local.load import load
 
-        given = [options.pop(name, None) for name in ("device", "dtype", "batch_tokens")]
-        where = placement(*given)  # refuses a wrong option before a download
+        placing = [options.pop(option, None) for option in ("device", "dtype", "batch_tokens")]
+        where = placement(*placing)  # refuses a wrong option before a download
         yield_to_others(where)
-        return load(rest, hub.locate(rest), where, **options)
+        return load(name, hub.locate(name), where, **options)

@@ -89,13 +89,16 @@ def _spell(
     before = next(common, ids[text])
     first: list[Ids] = []
     singles: list[set[Ids]] = []
-    for option, *others in options:
+    for option, *alternatives in options:
         tokens = _after(before, ids[text + option])
         if ids[text + option] == ids[text]:
             tokens = ()  # the tokenizer drops all of its letters
         elif not tokens:  # without a common boundary, we encode an option by itself
             tokens = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
-        spellings = {tokens, *(_after(before, ids[text + other]) for other in others)}
+        spellings = {
+            tokens,
+            *(_after(before, ids[text + alternative]) for alternative in alternatives),
+        }
         first.append(tokens)
         singles.append({spelling for spelling in spellings if len(spelling) == 1})
     # Exclude tokens that several letters share, for example the token for unknown words.

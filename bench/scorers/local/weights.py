@@ -13,8 +13,8 @@ from transformers.models.auto import modeling_auto as auto
 from bench.core.errors import BadInput
 from bench.scorers.local.checkpoint import SERVE
 
-# Weights without a place in a network that change no number. transformers knows more of them, by
-# the class of the network.
+# Weights that a network may leave out, because they change no number. transformers itself ignores
+# more of them, by the class of the network.
 HARMLESS = re.compile(
     r"(^|\.)(inv_freq|position_ids)$"  # computed from the configuration
     r"|\.(masked_bias|causal_mask)$|\.(attn|attention)\.bias$"  # masks of attention
@@ -22,7 +22,7 @@ HARMLESS = re.compile(
     r"|^v_head\."  # of training by rewards
     r"|\._extra_state$"  # of training in 8 bits
 )
-# Heads of BERT and its relatives that predict no words.
+# Heads of BERT-like models that do not predict words.
 OTHER_HEADS = re.compile(r"(^|\.)(pooler|seq_relationship)\.")
 # Scales of activations and of the cache, which are not quantized here.
 SCALES = re.compile(r"(^|[._])(input|output|[kqv])_(scale|zero_point|global_scale)$")
@@ -84,8 +84,8 @@ def _of_other_parts(names: Sequence[str], network: Any, config: Any) -> set[str]
     )
     first = getattr(text_config, "num_hidden_layers", 0)
     further = range(first, first + (getattr(text_config, "num_nextn_predict_layers", 0) or 0))
-    others = _names_in_other_classes(config)
-    heads = {name for name in others if name.rpartition(".")[0] not in parts}
+    other_names = _names_in_other_classes(config)
+    heads = {name for name in other_names if name.rpartition(".")[0] not in parts}
     layers = {name for name in names if (match := LAYER.search(name)) and int(match[1]) in further}
     return heads | layers | {name for name in names if name.startswith(towers)}
 

@@ -95,6 +95,11 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
     assert (kept[1].occupation, kept[1].cluster) == ("", "en:the baker by a lake runs.")
 
 
+def test_rows_keep_their_own_ids_zero_among_them(tmp_path):
+    write_sets(tmp_path, GOOD | {"id": 3}, GOOD | {"id": 0})
+    assert [pair.id for pair in load(tmp_path)][:2] == [3, 0]
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
