@@ -26,7 +26,7 @@ from bench.core.progress import progress, say
 from bench.data import readers
 from bench.scorers.local import hub
 from bench.scorers.local.checkpoint import n_positions
-from bench.scorers.local.device import placement
+from bench.scorers.local.device import placement, yield_to_others
 from bench.scorers.local.load import load
 from bench.tasks.nli_labels import LABELS, label
 
@@ -114,6 +114,7 @@ def train(
         raise BadInput(f"{out}: is there already, and no training of ours; give another --out")
     transformers.set_seed(seed)  # of a new head
     where = placement("cpu", "float32", None)
+    yield_to_others(where)
     model: Any = load(checkpoint, files, where, Generation(), new_head=new_head)
     with explain_write_errors(out):
         atomic_write(work / ABOUT, json.dumps(about))

@@ -37,7 +37,7 @@ def blocks(language):
 def test_the_first_commands_and_the_test_command_set_everything_up_themselves():
     install = "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt -e"
     first = [shlex.split(line, comments=True) for line in blocks("bash")[0].splitlines()]
-    start = [".venv/bin/jupyter", "lab", "notebooks/00_start.ipynb"]
+    start = [".venv/bin/jupyter", "lab", "--notebook-dir=.", "notebooks/00_start.ipynb"]
     assert first == [shlex.split(f"{install} ."), start, [".venv/bin/bench", "report"]]
     test = README.partition("<!-- test command -->\n```bash\n")[2].partition("\n```")[0]
     assert test == f'{install} ".[test]" && .venv/bin/pytest -n auto --dist loadfile'

@@ -79,8 +79,10 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
-    """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
+    """Write a table as LaTeX with booktabs, without empty columns; NaN is a dash."""
     frame = _texts(frame, lambda text: plain(" ".join(text.splitlines())))
+    if len(frame):
+        frame = frame.loc[:, (frame != "").any()]
     numbers = set(frame.select_dtypes("number"))
     for name in numbers & {*P_VALUES}:
         frame[name] = frame[name].map(lambda p: p if math.isnan(p) else p_value(p))

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
-from bench.core.progress import progress, say
+from bench.core.progress import say
 from bench.core.threads import in_threads
 from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study_runs
@@ -74,7 +74,8 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         references = [m.label for m in plan.models if split_kind(m.model)[0] in REFERENCES]
         stack.enter_context(use_models([model.label for model in plan.models], references))
-        # If we are killed, the report counts as changed.
+        stack.callback(execute.end_kernels)
+        # If we are killed, the report counts as changed; until then, its old index can be read.
         _notebook(folder, INDEX).unlink(missing_ok=True)
         say(f"in all: {summed(study_runs.estimates(plan, folder))}")
         for cell in study_runs.cells(plan):
@@ -83,18 +84,23 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         cells = study_runs.ask_models(plan, folder)
         done = [cell for cell in cells if cell.state == DONE]
         runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-        pages = _make_pages(plan, folder, jobs, done)
-        index = index_job(plan, cells, [*pages, *site.answers_pages(plan, runs)])
-        pages += _make_pages(plan, folder, [index], done)
-        site.write(plan, folder, pages, runs)
+        kernels: list[OwnKernel] = []
+        pages = _make_pages(plan, folder, jobs, done, kernels)
+        failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
+        failed += [f"notebook {page.name}" for page in pages if page.is_failed]
+        say("writing the pages, those of answers and the index")
+        report = site.Site(plan, folder, [page for page in pages if not page.is_left_out], runs)
+        report.write()
+        index = index_job(plan, cells, [*pages, *report.answers.values()])
+        (folder / f"{INDEX}.html").unlink(missing_ok=True)
+        # A report that failed in part is made again.
+        inputs = "" if failed else fingerprint.of_report(plan, jobs, folder)
+        trouble = _execute(folder, index, index.parameters, kernels, inputs)
+        page = site.page(INDEX, plan.title, _notebook(folder, INDEX), trouble)
+        report.render(page._replace(title=plan.title, contents=()), "page.html.j2")
         for run in runs.values():
             run.write_scores()
-        failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
-        failed += [
-            f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
-        ]
-        if not failed:
-            fingerprint.remember(plan, jobs, folder)
+        failed += [f"notebook {INDEX}"] if trouble else []
     return Made(folder / f"{INDEX}.html", failed)
 
 
@@ -132,29 +138,25 @@ def index_job(plan: Study, cells: Sequence[Cell], pages: Sequence[Page]) -> Job:
     return Job(INDEX, "Index", plan.index, parameters)
 
 
-def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
-    """Make pages of the models and variants that are `done`."""
-    kernels: list[OwnKernel] = []
+def _make_pages(
+    plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell], kernels: list[OwnKernel]
+) -> list[Page]:
+    """Make the pages of notebooks, about the models and variants that are `done`."""
     run = partial(_run_notebook, folder, done, fingerprint.of_study(plan), kernels)
     made: dict[str, Page] = {}
-    try:
-        with progress(len(jobs), "making", "pages") as bar:
-            # Kernels are processes, so threads are enough.
-            for job, trouble in in_threads(run, jobs, os.cpu_count() or 1):
-                page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
-                made[job.name] = page
-                result = "done"
-                if page.trouble:
-                    kind = "left out" if page.is_left_out else f"notebook {page.name}"
-                    result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
-                if page.is_left_out:
-                    for name in (page.name, f"{ANSWERS}{page.name}"):
-                        (folder / f"{name}.html").unlink(missing_ok=True)
-                    shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
-                say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
-                bar.update()
-    finally:
-        execute.end_kernels()
+    # Kernels are processes, so threads are enough.
+    for job, trouble in in_threads(run, jobs, os.cpu_count() or 1):
+        page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
+        made[job.name] = page
+        result = "done"
+        if page.trouble:
+            kind = f"notebook {page.name}" if page.is_failed else "left out"
+            result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+        if page.is_left_out:
+            for name in (page.name, f"{ANSWERS}{page.name}"):
+                (folder / f"{name}.html").unlink(missing_ok=True)
+            shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
+        say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
     return [made[job.name] for job in jobs]
 
 
@@ -168,8 +170,7 @@ def _run_notebook(
 ) -> Trouble | None:
     """Run a notebook, unless its inputs are unchanged.
 
-    Our notebooks use the free `kernels`. Another one can set anything in its kernel, so that this
-    kernel ends with it; and it can read anything, so that a user's is run again each time.
+    A user's notebook can read anything, so that we run it each time.
     """
     cells = [cell for key in job.variants or () for cell in done if cell.variant.key == key]
     # Relative to the notebook's folder, so that a report can move, and shows no home folder.
@@ -182,11 +183,22 @@ def _run_notebook(
         parameters["runs"] = [*runs, *patterns]
     if job.variants is not None and not runs and not any(map(run_folders, patterns)):
         return Trouble(NoRuns.__name__, "it has no runs")
-    target, tables = _notebook(folder, job.name), folder / "tables" / job.name
     inputs = fingerprint.of_page(shared, job._replace(parameters=parameters), folder)
-    is_there = (folder / f"{job.name}.html").is_file() and tables.is_dir()
-    if is_there and not job.reads_anything and fingerprint.is_fresh(target, inputs):
+    is_there = (folder / f"{job.name}.html").is_file() and (folder / "tables" / job.name).is_dir()
+    notebook = _notebook(folder, job.name)
+    if is_there and not job.reads_anything and fingerprint.is_fresh(notebook, inputs):
         return None
+    return _execute(folder, job, parameters, kernels, inputs)
+
+
+def _execute(
+    folder: Path, job: Job, parameters: dict[str, Any], kernels: list[OwnKernel], inputs: str
+) -> Trouble | None:
+    """Run a notebook in one of the free `kernels`.
+
+    A user's notebook can set anything in its kernel, so that its kernel ends with it.
+    """
+    target, tables = _notebook(folder, job.name), folder / "tables" / job.name
     target.unlink(missing_ok=True)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
@@ -199,7 +211,7 @@ def _run_notebook(
         return execute.run_notebook(job.source, target, parameters, kernel, inputs)
     finally:
         # After a kernel died, its manager starts no other one reliably.
-        if job.reads_anything or not kernel.is_running():
-            kernel.end()
-        else:
+        if not job.reads_anything and kernel.is_running():
             kernels.append(kernel)
+        else:
+            kernel.end()

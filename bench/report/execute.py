@@ -140,19 +140,3 @@ def run_notebook(
         book.metadata[METADATA] = {} if trouble else {"inputs": inputs}
         nbformat.write(book, draft)
     return trouble
-
-
-def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
-    """Remove the blank outputs of progress bars, and widgets, which need a kernel."""
-    book.metadata.pop("widgets", None)
-    for cell in book.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [
-                output
-                for output in cell.outputs
-                if list(data := output.get("data", {})) != ["text/plain"]
-                or data["text/plain"].strip()
-            ]
-            for output in cell.outputs:
-                # A widget needs the network; its HTML shows its first state.
-                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)

@@ -3,7 +3,6 @@
 The hash stands in the metadata of the page's executed notebook, that of a report in its index.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from bench import benchmarks, data, scorers
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write, read_json
+from bench.core.files import read_json
 from bench.core.inputs import PACKAGE_CODE, hash_inputs
 from bench.core.shipped import NOTEBOOKS
 from bench.data.manifest import MANIFEST, home
@@ -27,19 +26,20 @@ WRITTEN = ("tables", "trained")
 
 def of_study(plan: Study) -> str:
     """Hash what all pages share: the code, the data, and the names of the models."""
-    texts = [*plan.benchmarks, *_texts([one.parameters for one in plan.analyses.values()])]
-    sources, code = {}, {"bench": PACKAGE_CODE.key()}
-    for text in texts:
+    code = {"bench": PACKAGE_CODE.key()}
+    folders = []
+    for model, variant in plan.runs:
+        given = plan.run_options(model, variant).get("data")
+        folders.append(data.find(variant.benchmark, given).folder)
+    # A parameter can name a benchmark.
+    for text in [*plan.benchmarks, *_texts([one.parameters for one in plan.analyses.values()])]:
         with suppress(BadInput):
             code[text] = benchmarks.get(text).code.key()
-            sources[text] = data.find(text).folder
-    for model in plan.models:
-        for variant in plan.variants_of(model):
-            given = plan.run_options(model, variant).get("data")
-            sources[f"{variant.key} {given}"] = data.find(variant.benchmark, given).folder
-    files = [path for folder in sources.values() for path in (folder, home(folder) / MANIFEST)]
+            folders.append(data.find(text).folder)
+    files = [path for folder in folders for path in (folder, home(folder) / MANIFEST)]
     files += sorted((NOTEBOOKS / "curation").glob("*.py"))  # which notebooks import
-    return hash_inputs(code, packages(), files, [model.label for model in plan.models])
+    labels = [model.label for model in plan.models]
+    return hash_inputs(code, packages(), list(dict.fromkeys(files)), labels)
 
 
 def of_page(shared: str, job: Job, report: Path) -> str:
@@ -57,20 +57,20 @@ def of_page(shared: str, job: Job, report: Path) -> str:
 
 
 def of_report(plan: Study, jobs: Sequence[Job], report: Path) -> str:
-    """Hash the inputs of a report, and the names of its pages and tables."""
+    """Hash the inputs of a report, and the names of its pages and tables without the index."""
     shared = of_study(plan)
     pages = [of_page(shared, job, report) for job in jobs]
     content = cache(scorers.content)  # the files of a model are hashed once for all variants
     runs = []
-    for model in plan.models:
-        for variant in plan.variants_of(model):
-            options = plan.run_options(model, variant)
-            specs = filter(None, [model.model, options.get("judge"), options.get("base")])
-            prompts = str(options.get("prompts")).partition("#")[0]
-            folder = f"../runs/{model.folder}/{variant.key}"
-            runs.append([folder, prompts, repr(options), list(map(content, specs))])
-    made = sorted(path.name for path in (*report.glob("*.html"), *report.glob("tables/*/")))
-    values = pages, cells(plan.index), repr(plan), runs, made
+    for model, variant in plan.runs:
+        options = plan.run_options(model, variant)
+        specs = filter(None, [model.model, options.get("judge"), options.get("base")])
+        prompts = str(options.get("prompts")).partition("#")[0]
+        folder = f"../runs/{model.folder}/{variant.key}"
+        runs.append([folder, prompts, repr(options), list(map(content, specs))])
+    made = {path.name for path in (*report.glob("*.html"), *report.glob("tables/*/"))}
+    made -= {INDEX, f"{INDEX}.html"}
+    values = pages, cells(plan.index), repr(plan), runs, sorted(made)
     return hash_inputs(*values, folder=report / "notebooks", but=report)
 
 
@@ -87,18 +87,10 @@ def is_unchanged(plan: Study, jobs: Sequence[Job], report: Path) -> bool:
     """
     if is_own(plan.index) or any(job.reads_anything for job in jobs):
         return False
-    return is_fresh(_index(report), of_report(plan, jobs, report))
-
-
-def remember(plan: Study, jobs: Sequence[Job], report: Path) -> None:
-    """Note in the notebook of the index that a report was made to its end."""
-    content = read_json(_index(report))
-    content["metadata"][METADATA] = {"inputs": of_report(plan, jobs, report)}
-    atomic_write(_index(report), json.dumps(content, ensure_ascii=False))
-
-
-def _index(report: Path) -> Path:
-    return report / "notebooks" / f"{INDEX}.ipynb"
+    if not (report / f"{INDEX}.html").is_file():  # it is written last
+        return False
+    index = report / "notebooks" / f"{INDEX}.ipynb"
+    return is_fresh(index, of_report(plan, jobs, report))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -60,6 +60,7 @@ class Items(NamedTuple):
         read: the answer mode of each model, for example `letters`.
         categories: the code and name of each.
         items: the values that the page shows of each.
+        tally: the number (`count`) of all items with the same `_facts`.
         left_out: the reasons why we skip some models.
     """
 
@@ -68,6 +69,7 @@ class Items(NamedTuple):
     categories: list[tuple[str, str]]
     verdicts: list[str]
     items: list[dict[str, Any]]
+    tally: list[dict[Any, Any]]
     total: int
     left_out: list[str]
 
@@ -90,20 +92,18 @@ def read(runs: Sequence[Run]) -> Items:
         own = own[(own["repeat"] == 0) & ~own.request.str.startswith("thought")]
         parts.append(own[COLUMNS].assign(model=name))
     rows = pd.concat(parts, ignore_index=True)
-    by_request = rows[rows.verdict != ""].groupby(["item_id", "task", "request"], sort=False)
-    differs = by_request.verdict.nunique().groupby("item_id", sort=False).max() > 1
-    every = list(dict.fromkeys(rows.item_id))
-    disputed = [name for name in every if differs.get(name, False)]
-    others = [name for name in every if not differs.get(name, False)]
-    chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MAX_ITEMS)}
-    chosen |= {others[k] for k in spread_evenly(range(len(others)), MAX_ITEMS - len(chosen))}
+    verdicts = sorted(set(rows.verdict) - {""})
+    facts = _facts(rows, list(by_name), verdicts)
+    disputed = spread_evenly(list(facts.index[facts.differs]), MAX_ITEMS)
+    others = spread_evenly(list(facts.index[~facts.differs]), MAX_ITEMS - len(disputed))
+    chosen = {*disputed, *others}
     # We read prompts, most of a run's size, only here.
     sample = pd.concat(
         own[own.item_id.isin(chosen)].join(run.records.prompt)
         for run, own in zip(by_name.values(), parts, strict=True)
     )
     # Tuples are read many times faster than parts of a frame.
-    by_item: dict[str, list[Any]] = {name: [] for name in every if name in chosen}
+    by_item: dict[str, list[Any]] = {name: [] for name in facts.index if name in chosen}
     for row in sample.astype(object).itertuples():
         by_item[str(row.item_id)].append(row)
     every_item = all_items(list(by_name.values()))
@@ -117,20 +117,41 @@ def read(runs: Sequence[Run]) -> Items:
         gloss = _gloss(glosses, known[item["item_id"]])
         line = truncate(gloss or line, MAX_REPLY_CHARS)
         item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
-        item["is_disputed"] = item["item_id"] in disputed
+        item |= facts.loc[item["item_id"]].to_dict()
     codes = dict.fromkeys(item["category"] for item in items)
     return Items(
         models=[*by_name],
         read=[
-            " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
+            " and ".join(dict.fromkeys(run.metadata["answer_mode"].values())).replace(
+                "text", "reply"
+            )
             for run in by_name.values()
         ],
         categories=[(code, label(category_names.get(code, code))) for code in codes],
-        verdicts=sorted(set(rows.verdict) - {""}),
+        verdicts=verdicts,
         items=items,
-        total=len(every),
+        tally=facts.value_counts(sort=False).reset_index().to_dict("records"),
+        total=len(facts),
         left_out=left_out,
     )
+
+
+def _facts(rows: pd.DataFrame, models: list[str], verdicts: list[str]) -> pd.DataFrame:
+    """Return what filters ask of each item: `category`, whether models differ, and its `verdicts`.
+
+    The verdicts are numbers from 1: in `1.2 3.1` the first model has the second verdict, and the
+    third model the first one.
+    """
+    facts = rows.drop_duplicates("item_id").set_index("item_id")[["category"]]
+    judged = rows[rows.verdict != ""]
+    by_request = judged.groupby(["item_id", "task", "request"]).verdict.nunique()
+    differs = by_request.groupby("item_id").max() > 1
+    model = judged.model.map({name: f"{k}." for k, name in enumerate(models, start=1)})
+    verdict = judged.verdict.map({name: f"{k}" for k, name in enumerate(verdicts, start=1)})
+    pairs = judged[["item_id"]].assign(pair=model + verdict).drop_duplicates().sort_values("pair")
+    facts["differs"] = differs.reindex(facts.index, fill_value=False)
+    of_items = pairs.groupby("item_id").pair.agg(" ".join)
+    return facts.assign(verdicts=of_items.reindex(facts.index, fill_value=""))
 
 
 def _glosses(run: Run) -> dict[str, str]:
@@ -154,8 +175,8 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
 def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
     """Return the values that the page shows of an item.
 
-    Among them are `mark` (its anchor), `verdicts` (`model|verdict` of each answer, for filters),
-    `fault` (of the data) and `answers` (one per model, for the line).
+    Among them are `mark` (its anchor), `fault` (of the data) and `answers` (one per model, for the
+    line).
     """
     by_request: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
@@ -183,7 +204,6 @@ def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str])
         "category": first.category,
         "prompt": shortened(first.prompt, MAX_QUESTION_CHARS),
         "questions": questions[:MAX_REQUESTS],
-        "verdicts": sorted({f"{row.model}|{row.verdict}" for row in judged}),
         "fault": own.metadata.fault(item),
         "answers": [_answer(questions, k) for k in range(len(models))],
     }

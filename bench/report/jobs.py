@@ -1,6 +1,7 @@
 """The pages of a study, as notebooks with parameters; this module imports no Jupyter."""
 
 import ast
+import builtins
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,16 +12,9 @@ from bench.core.files import read_json
 from bench.report.study import Study, at, is_own, merged
 
 # Notebooks read records, so only notebooks that ask a model need these options.
-RESOURCE_OPTIONS = ("device", "batch_tokens", "scheduler", "resources", "limits")
-# Allowed types of a parameter's value, by the type annotation in the notebook.
-TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "list": (list, tuple),
-    "dict": (dict,),
-}
+RESOURCES = ("device", "batch_tokens", "scheduler", "resources", "limits")
+# Allowed types of a parameter's value, where they are more than its annotation says.
+TYPES = {"float": int | float, "list": list | tuple}
 
 
 class Job(NamedTuple):
@@ -58,50 +52,50 @@ def page_jobs(plan: Study) -> list[Job]:
             data[variant.benchmark] = options["data"]
         if variant.page:
             source = get(variant.benchmark).metadata.page
-            known = types_of_parameters(source)
-            parameters = {name: value for name, value in options.items() if name in known}
-            parameters = {"data": "", **parameters, "models": [], "recorded": []}
+            types = types_of_parameters(source)
+            known = {name: value for name, value in options.items() if name in types}
+            known = {"data": "", **known, "models": [], "recorded": []}
+            parameters = _checked(plan, variant.key, source, types, known)
             jobs.append(Job(variant.key, variant.title, source, parameters, [variant.key]))
     for page, analysis in plan.analyses.items():
-        # An analysis uses the study's runs or data, or asks models under the study's limits.
         with at(plan.path, "analyses", page):
-            known = types_of_parameters(analysis.source)
-            shared = {key: value for key, value in plan.options.items() if key in RESOURCE_OPTIONS}
+            source = analysis.source
+            types = types_of_parameters(source)
+            # An analysis uses the study's runs or data, or asks models under the study's limits.
+            shared = {name: plan.options[name] for name in RESOURCES if name in plan.options}
             shared |= {"runs": [], "keys": dict(plan.keys)}
-            parameters = {name: value for name, value in shared.items() if name in known}
-            parameters |= analysis.parameters
-            check_parameters(analysis.source, parameters)
-            if "others" in known:
-                names = parameters.setdefault("benchmarks", plan.benchmarks) or plan.benchmarks
-                named = {name: folder for name, folder in data.items() if name in names}
-                parameters.setdefault("data", named)
-        variants = plan.analysed(page) if "runs" in parameters else None
-        jobs.append(Job(page, analysis.title, analysis.source, parameters, variants))
+            known = {name: value for name, value in shared.items() if name in types}
+            known |= analysis.parameters
+            if "others" in types:
+                names = known.setdefault("benchmarks", plan.benchmarks) or plan.benchmarks
+                known.setdefault("data", {name: data[name] for name in names if name in data})
+            parameters = _checked(plan, page, source, types, known)
+        variants = plan.analysed(page) if "runs" in types else None
+        jobs.append(Job(page, analysis.title, source, parameters, variants))
     with at(plan.path, "index"):
         types_of_parameters(plan.index)
-    for job in jobs:
-        job.parameters["tables"] = f"../tables/{job.name}"
-        if plan.paper and "paper" in types_of_parameters(job.source):
-            job.parameters["paper"] = plan.paper
-        check_parameters(job.source, job.parameters)
     return jobs
 
 
-def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
+def _checked(
+    plan: Study, page: str, source: Path, types: Mapping[str, str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add the parameters that the notebook of every page can have, and check all of them."""
+    parameters = {**given, "tables": f"../tables/{page}"}
+    if plan.paper and "paper" in types:
+        parameters["paper"] = plan.paper
+    check_parameters(source, types, parameters)
+    return parameters
+
+
+def check_parameters(source: Path, types: Mapping[str, str], parameters: Mapping[str, Any]) -> None:
     """Refuse a parameter that a notebook does not have, or a value of another type."""
-    known = types_of_parameters(source)
     for name, value in parameters.items():
-        if name not in known:
-            raise BadInput(f"{source}: " + expected(name, list(known), "parameter"))
-        kinds = TYPES.get(known[name], (object,))
-        if value is None or isinstance(value, kinds):
-            continue
-        others = [other for other, kind in known.items() if isinstance(value, TYPES.get(kind, ()))]
-        hint = f"; of this type are {', '.join(others)}" if isinstance(value, dict) else ""
-        raise BadInput(
-            f"{source}: {name}: expected {known[name]}, found {quoted(value)}"
-            + (hint if others else "")
-        )
+        if name not in types:
+            raise BadInput(f"{source}: " + expected(name, list(types), "parameter"))
+        kind: Any = TYPES.get(types[name]) or getattr(builtins, types[name], object)
+        if value is not None and not isinstance(value, kind):
+            raise BadInput(f"{source}: {name}: expected {types[name]}, found {quoted(value)}")
 
 
 def types_of_parameters(source: Path) -> dict[str, str]:
@@ -115,10 +109,10 @@ def types_of_parameters(source: Path) -> dict[str, str]:
         if "parameters" not in cell["metadata"].get("tags", ()):
             continue
         for line in ast.parse("".join(cell["source"])).body:
-            annotation = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
-            for target in getattr(line, "targets", [getattr(line, "target", None)]):
-                if isinstance(target, ast.Name):
-                    types[target.id] = annotation
+            if isinstance(line, ast.AnnAssign):
+                types[ast.unparse(line.target)] = ast.unparse(line.annotation)
+            elif isinstance(line, ast.Assign):
+                types |= {ast.unparse(target): "" for target in line.targets}
     return types
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nbformat
+from bs4 import BeautifulSoup
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from bench import __version__
 from bench.core.errors import BadInput, NoRuns
 from bench.core.files import atomic_write
-from bench.core.text import column
 from bench.report import items
-from bench.report.execute import Trouble, drop_blank_outputs
+from bench.report.execute import Trouble
 from bench.report.study import ANSWERS, Study
 from bench.runs.open import Run
 from bench.show import answer_output
@@ -39,6 +39,11 @@ FOLD = "fold"
 # Tags of cells that we remove: computations of a paper's numbers, and papermill's own cells about
 # a failure, because the page has its own message.
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
+# Forms of outputs, the best first.
+SHOWN = [f"text/{kind}" for kind in ("html", "markdown")]
+SHOWN += [f"image/{kind}" for kind in ("svg+xml", "png", "jpeg")] + ["text/latex", "text/plain"]
+# The index of a frame without one; some rows in the middle may be left out.
+ROW_NUMBER = re.compile(r"\d+|\.\.\.")
 
 
 class Page(NamedTuple):
@@ -70,6 +75,10 @@ class Page(NamedTuple):
         return f"{self.name}.html"
 
     @property
+    def is_failed(self) -> bool:
+        return bool(self.trouble) and not self.is_left_out
+
+    @property
     def is_left_out(self) -> bool:
         """Whether its notebook had no runs."""
         return bool(self.trouble and self.trouble.kind == NoRuns.__name__)
@@ -82,8 +91,10 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     if trouble and trouble.kind == NoRuns.__name__:
         return Page(name, shown_as, trouble=trouble)
     book = nbformat.read(notebook, as_version=4)
-    drop_blank_outputs(book)
     book.cells = [cell for cell in book.cells if not MARKERS & _tags(cell)]
+    for cell in book.cells:
+        if cell.cell_type == "code":  # what progress leaves at its end
+            cell.outputs = [one for one in cell.outputs if one.get("data") != {"text/plain": ""}]
     if trouble:
         ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
         stopped = [k for k in ran if any(map(_is_error, book.cells[k].outputs))]
@@ -101,10 +112,15 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         code = [cell for cell in section if cell.cell_type == "code"]
         if not code or any(cell.outputs for cell in code):
             cells += section
-    # Move the answer below the first text.
+    # Move the answer below the first text, and its notice to those of the runs below the answer.
     others = [cell for cell in cells if FINDING not in _tags(cell)]
     answers = [cell for cell in cells if FINDING in _tags(cell)]
-    book.cells = [*others[:1], *answers, *others[1:]]
+    notices = []
+    for cell in others[:1]:
+        cell.source, mark, notice = cell.source.partition("\n\n> ")
+        if mark:
+            notices = [nbformat.v4.new_markdown_cell(f"> {notice}", id="notice")]
+    book.cells = [*others[:1], *answers, *notices, *others[1:]]
     findings: list[str] = []
     for cell in answers:
         texts = [output.text for output in cell.outputs if output.get("name") == "stdout"]
@@ -136,8 +152,11 @@ def _exporter() -> "HTMLExporter":
     """Return the exporter of all pages, which compiles its templates once; it highlights code."""
     from nbconvert import HTMLExporter  # this import takes seconds
     from nbconvert.filters import Highlight2HTML
+    from traitlets.config import Config
 
     exporter = HTMLExporter(
+        # Other forms, for example widgets, need the network.
+        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
         template_name="notebook",
         extra_template_basedirs=[str(TEMPLATES)],
         exclude_input_prompt=True,
@@ -145,7 +164,27 @@ def _exporter() -> "HTMLExporter":
         exclude_anchor_links=True,
     )
     exporter.register_filter("highlight_code", Highlight2HTML)
+    exporter.register_filter("framed", framed)
     return exporter
+
+
+def framed(html: str) -> str:
+    """Let the keyboard scroll a data frame, and hide the row numbers of one without an index."""
+    if 'class="dataframe"' not in html:
+        return html
+    soup = BeautifulSoup(html, "html.parser")
+    for box in soup.select("div:has(> table.dataframe)"):
+        scrolls = {"class": "table", "role": "group", "aria-label": "Table", "tabindex": "0"}
+        box.attrs.update(scrolls)
+        index = [row.select("th") for row in box.select("tbody tr")]
+        are_numbers = all(len(row) == 1 and ROW_NUMBER.fullmatch(row[0].text) for row in index)
+        # The second line of the head has the name of the index.
+        if are_numbers and not box.select("thead tr + tr > th:first-child:not(:empty)"):
+            for row in box.select("tr"):
+                row.select("th")[0].decompose()
+        for head in box.select("th"):
+            head.name = "th" if head.get_text(strip=True) else "td"
+    return str(soup)
 
 
 def _tags(cell: nbformat.NotebookNode) -> set[str]:
@@ -156,33 +195,44 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
 
 
-def write(plan: Study, folder: Path, notebooks: Sequence[Page], runs: Runs) -> None:
-    """Write the pages of a report, those of answers, and the index.
+class Site:
+    """The pages of a report, which link to each other.
 
-    Args:
-        notebooks: the pages made from notebooks, the index last.
+    Attributes:
+        pages: those from notebooks, but the index.
         runs: by the folder of the model and the key of the variant.
+        answers: the pages of answers, by the variants that have a page, and runs.
     """
-    *notebooks, index = [page for page in notebooks if not page.is_left_out]
-    pages = [*notebooks, *answers_pages(plan, runs)]
-    by_name = {page.name: page for page in pages}
 
-    def render(page: Page, template: str, **values: Any) -> None:
-        values |= {"plan": plan, "pages": pages, "version": __version__, "page": page}
-        text = _environment().get_template(template).render(**values)
-        atomic_write(folder / page.file, text)
+    def __init__(self, plan: Study, folder: Path, pages: Sequence[Page], runs: Runs) -> None:
+        self.plan, self.folder, self.pages, self.runs = plan, folder, pages, runs
+        keys = {key for _model, key in runs}
+        self.answers = {
+            one.key: Page(f"{ANSWERS}{one.key}", f"{one.title} answers", f"{one.title}: {TITLE}")
+            for one in plan.variants
+            if one.page and one.key in keys
+        }
 
-    for page in notebooks:
-        answers = by_name.get(f"{ANSWERS}{page.name}")
-        if answers:
-            link = rf"\1<a href='{answers.file}#\2'>\3</a>"
-            page = page._replace(body=CATEGORY.sub(link, page.body))
-        render(page, "page.html.j2", answers=answers)
-    for page in pages[len(notebooks) :]:
-        key = page.name.removeprefix(ANSWERS)
-        own = [run for (_model, variant), run in runs.items() if variant == key]
-        render(page, "items.html.j2", **_shown(own))
-    render(index._replace(title=plan.title, contents=()), "page.html.j2", answers=None)
+    def write(self) -> None:
+        """Write all pages but the index."""
+        for page in self.pages:
+            if page.name in self.answers:
+                link = rf"\1<a href='{self.answers[page.name].file}#\2'>\3</a>"
+                page = page._replace(body=CATEGORY.sub(link, page.body))
+            self.render(page, "page.html.j2")
+        for key, page in self.answers.items():
+            runs = [run for (_model, variant), run in self.runs.items() if variant == key]
+            self.render(page, "items.html.j2", **_shown(runs))
+
+    def render(self, page: Page, template: str, **values: Any) -> None:
+        """Write a page."""
+        keys = [variant.key for variant in self.plan.variants]
+        benchmarks = [page for page in self.pages if page.name in keys]
+        analyses = [page for page in self.pages if page.name not in keys]
+        values |= {"groups": {"Benchmarks": benchmarks, "Analyses": analyses}}
+        values |= {"pages": [*self.pages, *self.answers.values()], "answers": self.answers}
+        text = _environment().get_template(template).render(**values, plan=self.plan, page=page)
+        atomic_write(self.folder / page.file, text)
 
 
 def write_answers(runs: Sequence[Run], file: Path) -> Path:
@@ -193,8 +243,7 @@ def write_answers(runs: Sequence[Run], file: Path) -> Path:
         raise BadInput(f"bench answers: the runs are on {names}; give those on one of them")
     page = Page(file.stem, titles[0], f"{titles[0]}: {TITLE}")
     template = _environment().get_template("items.html.j2")
-    values = {"plan": page, "pages": [], "version": __version__, "page": page, **_shown(runs)}
-    atomic_write(file, template.render(**values))
+    atomic_write(file, template.render(plan=page, pages=[], page=page, **_shown(runs)))
     return file
 
 
@@ -203,16 +252,6 @@ def _shown(runs: Sequence[Run]) -> dict[str, Any]:
     languages = runs[0].metadata["data"]["language"].split(",")
     language = languages[0].strip() if len(languages) == 1 else "en"
     return {"shown": items.read(runs), "data_language": language}
-
-
-def answers_pages(plan: Study, runs: Runs) -> list[Page]:
-    """List the pages of answers: one for each variant that has a page, and runs."""
-    keys = {key for _model, key in runs}
-    return [
-        Page(f"{ANSWERS}{variant.key}", f"{variant.title} answers", f"{variant.title}: {TITLE}")
-        for variant in plan.variants
-        if variant.page and variant.key in keys
-    ]
 
 
 @cache
@@ -227,7 +266,7 @@ def _environment() -> Environment:
     script = (TEMPLATES / "script.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.globals.update(
-        column=column,
+        version=__version__,
         made=Markup,  # the bodies of pages are already escaped
         css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
         script=Markup(script),

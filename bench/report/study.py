@@ -140,17 +140,13 @@ class Variant(StudyOptions):
     Attributes:
         page: whether it has a page of its own; otherwise only analyses show it.
         models: names of its models; empty for all.
+        key: the name of its folders and of its page, different for each variant.
     """
 
     own = ("name", "page", "models")
     page: bool = True
     models: Names = ()
-    _key: str = PrivateAttr("")
-
-    @property
-    def key(self) -> str:
-        """The name of its folders and of its page, different for each variant."""
-        return self._key
+    key: str = ""
 
     @property
     def title(self) -> str:
@@ -306,11 +302,10 @@ class Study(Options):
         every, taken = [], {INDEX}
         for name, variants in self.by_benchmark.items():
             benchmark = resolve(name)
-            for given in variants:
-                variant = given.model_copy(update={"benchmark": benchmark})
+            for variant in variants:
                 key = f"{benchmark}-{path_slug(variant.name)}" if variant.name else benchmark
-                variant._key = _apart(key, taken, [name, variant.name])
-                every.append(variant)
+                key = _apart(key, taken, [name, variant.name])
+                every.append(variant.model_copy(update={"benchmark": benchmark, "key": key}))
         return every
 
     @cached_property
@@ -344,8 +339,14 @@ class Study(Options):
         """The names in the paper of the models that have one."""
         return {model.label: model.paper for model in self.models if model.paper}
 
-    def variants_of(self, model: StudyModel) -> list[Variant]:
-        return [own for own in self.variants if not own.models or model.label in own.models]
+    @property
+    def runs(self) -> list[tuple[StudyModel, Variant]]:
+        return [
+            (model, variant)
+            for model in self.models
+            for variant in self.variants
+            if not variant.models or model.label in variant.models
+        ]
 
     def analysed(self, name: str) -> list[str]:
         """Return the keys of the variants of an analysis.
@@ -420,10 +421,10 @@ def load(path: Path = DEMO) -> Study:
         if not model.is_missing:
             with at(path, "models", model.label):
                 scorers.check(model.model)
-        for variant in study.variants_of(model):
-            key = [variant.benchmark, *filter(None, [variant.name])]
-            with at(path, "benchmarks", *key, of=f" (for {model.label})"):
-                _check_run(variant.benchmark, study.run_options(model, variant))
+    for model, variant in study.runs:
+        key = [variant.benchmark, *filter(None, [variant.name])]
+        with at(path, "benchmarks", *key, of=f" (for {model.label})"):
+            _check_run(variant.benchmark, study.run_options(model, variant))
     return study
 
 

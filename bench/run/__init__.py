@@ -30,7 +30,7 @@ from bench.run.costs import Estimate, estimate, summed
 from bench.run.plan import Plan, Respondents
 from bench.runs import records
 from bench.runs.items import all_items
-from bench.runs.open import Run, labels
+from bench.runs.open import Run, labels, open_runs
 from bench.runs.scores import most_biased_first, score, table
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
@@ -78,7 +78,7 @@ def evaluate(
             loaded, with its options.
         partial: skip the tasks that this model does not support, instead of raising an error.
         loaded: keeps the model and the judge for the next run.
-        options: see `bench.config.RunConfig`; None means the default.
+        options: as in `bench run --help`, with _ in place of -; None means the default.
 
     Raises:
         NotApplicable: this model does not support the tasks.
@@ -117,6 +117,9 @@ def evaluate(
         finally:
             run_json.add_late_conditions(plan, metadata, models)
     return Run(plan.folder, metadata, plan.benchmark)
+
+
+evaluate.__signature__ = RunConfig.signature(evaluate)  # type: ignore[attr-defined]
 
 
 def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +185,7 @@ def evaluate_all(
 
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
-        recorded: folders of runs to open instead of asking a model.
+        recorded: folders of runs, or patterns, to open instead of asking a model.
         options, more: of `evaluate`.
 
     Examples:
@@ -191,7 +194,7 @@ def evaluate_all(
         ['simulated:answer=A']
     """
     if recorded:
-        return [Run.open(folder) for folder in read_list(recorded, name="recorded")]
+        return open_runs(read_list(recorded, name="recorded"))
     models = read_list(models, name="models")
     more = {**more, **read_mapping(options, name="options")}
     given = {name: value for name, value in more.items() if value}

@@ -193,7 +193,7 @@ def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds
     asked, computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
     if asked:
         say(
-            f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "
+            f"{title}: {asked:,} tokens asked, {computed:,} computed, "
             f"{computed / seconds:,.0f} a second"
         )
     if cut := Counter(answers["task"].filter(answers["cut"]).to_pylist()):

@@ -43,10 +43,10 @@ from bench.tasks.replies import declines
 # Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
 # Entries of `asked` that stand first and alone in the name of a run.
-ASKED_HOW = ("read", "prompts")
+ASKED_HOW = ("answer_mode", "prompts")
 # Entries of `asked` that cannot be read in the name of a run, or stand there by other names.
 NOT_IN_LABELS = {"model", "model_content", "judge_content", "base_content", "data_sha256"}
-NOT_IN_LABELS |= {"wording_hash", "sample", "settings", "generation"}
+NOT_IN_LABELS |= {"prompts_hash", "sample", "settings", "generation"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -316,29 +316,34 @@ class Run:
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, or patterns of folders, each with a run."""
+    """Open runs, given as runs, their folders, folders above them, or patterns of folders."""
     runs: list[Run] = []
-    for one in given:
-        found = find_runs(one)
-        if not found:
-            raise BadInput(f"{one}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID")
-        runs += found
+    for place in given:
+        in_place = find_runs(place)
+        if not in_place:
+            raise BadInput(
+                f"{place}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
+            )
+        runs += in_place
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
 
 
 def find_runs(given: Run | str | Path) -> list[Run]:
-    """Open the runs whose folders match a pattern, the run of one folder, or a run itself."""
+    """Open the runs in, or below, the folders that match a pattern; or a run itself."""
     return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or the one folder that it names."""
-    if not glob.has_magic(str(pattern)):
-        return [Path(pattern)]
-    paths = sorted(map(Path, glob.glob(str(pattern))))
-    return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    """List the folders of runs that match a pattern, or that are in the folder that it names."""
+    if glob.has_magic(str(pattern)):
+        paths = sorted(map(Path, glob.glob(str(pattern))))
+        return [path for path in paths if (path / records.RUN_JSON).is_file()]
+    folder = Path(pattern)
+    if (folder / records.RUN_JSON).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.rglob(records.RUN_JSON)) or [folder]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -359,7 +364,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
         >>> import bench
         >>> options = {"data": "samples", "limit": 10}
         >>> modes = ("text", "letters")
-        >>> runs = [bench.evaluate("cbbq", "tiny:s", read=mode, **options) for mode in modes]
+        >>> runs = [bench.evaluate("cbbq", "tiny:s", answer_mode=mode, **options) for mode in modes]
         >>> labels(runs[:1]), labels(runs)
         (['tiny:s'], ['tiny:s (text)', 'tiny:s (letters)'])
     """
@@ -383,8 +388,8 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     options = []
     for run in runs:
         asked = run.metadata["asked"]
-        modes = " and ".join(dict.fromkeys(run.metadata["read"].values()))
-        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "read": modes}
+        modes = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
+        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "answer_mode": modes}
         options.append({name: flat[name] for name in flat if name not in NOT_IN_LABELS})
     names = dict.fromkeys(name for values in options for name in values)
     differ = [name for name in names if len({str(own.get(name)) for own in options}) > 1]

@@ -15,6 +15,10 @@ from bench.runs.items import data_conflict
 from bench.runs.open import Run, labels, open_runs
 from bench.runs.records import KEYS
 
+# The columns of scores over all categories.
+OVERALL = ["model", "benchmark", "task", "metric", "score", "ci_low", "ci_high", "n", "baseline"]
+OVERALL += ["note", "title", "worse", "doubt"]
+
 
 def table(
     runs: Sequence[Run],
@@ -56,25 +60,27 @@ def table(
 
 
 def score(
-    run: Run | str | Path,
-    *more: Run | str | Path,
+    *runs: Run | str | Path,
     preset: str | None = None,
     metrics: Sequence[Metric] = (),
     common: bool = False,
+    overall: bool = False,
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`, without asking a model.
 
     Args:
-        run, more: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
+        runs: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
         metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
         common: score only the requests with a parsed answer of every model, to compare models on
             the same items. We do not apply this to a model with fewer than half of its answers
             parsed.
+        overall: keep the primary scores over all categories, with `title` in words, `worse` (the
+            side of more bias, `higher` or `lower`) and `doubt` (see `bench.explain`).
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
-            column that is not in the outcomes, or, with `common`, runs on different data.
+        BadInput: no run, a folder or pattern without one, an unknown preset, a metric with a column
+            that is not in the outcomes, or, with `common`, runs on different data.
 
     Examples:
         >>> import bench
@@ -84,14 +90,24 @@ def score(
         >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
             category     metric  score  ci_low  ci_high    n
         179      all  undecided   0.29    0.22     0.37  140
+        >>> bench.score(run, overall=True)[["model", "metric", "score", "baseline"]].round(2)
+                        model    metric  score  baseline
+        0  simulated:bias=0.7     s_amb   0.71      0.33
+        1  simulated:bias=0.7  s_disamb   0.67      0.50
+        2  simulated:bias=0.7  accuracy   0.31      0.33
     """
-    runs = open_runs([run, *more])
+    opened = open_runs(runs)
     tables = []
-    for name in dict.fromkeys(run.benchmark for run in runs):
-        own = [run for run in runs if run.benchmark == name]
+    for name in dict.fromkeys(run.benchmark for run in opened):
+        own = [run for run in opened if run.benchmark == name]
         answers = common_answers(own) if common else None
         tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
-    return pd.concat(tables, ignore_index=True)
+    scores = pd.concat(tables, ignore_index=True)
+    if overall:
+        scores = explain(scores)
+        is_overall = scores.primary & (scores.category == ALL)
+        return scores.loc[is_overall, OVERALL].reset_index(drop=True)
+    return scores
 
 
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bench.config import Generation
 
-VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
+REQUEST_TYPES: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 # Either one list of options shared by all prompts, or one equally long list per prompt.
 Options = Sequence[str] | Sequence[Sequence[str]]
 # Prefix of the errors of broken answers.

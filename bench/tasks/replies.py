@@ -34,7 +34,7 @@ _CLOSING_TAG = re.compile(
 )
 # The error if we want letters from a model that thinks first.
 THINKS = (
-    "the model thinks first, so its first token is no letter; give --read text, "
+    "the model thinks first, so its first token is no letter; give --answer-mode text, "
     "or switch thinking off"
 )
 # More characters than any tag has.

@@ -31,7 +31,7 @@ def test_runs_of_a_model_are_named_by_what_differs(own_folder):
     common = {"data": "samples", "limit": 5}
     runs = [
         bench.evaluate("cbbq", "simulated:", **{**common, **options})
-        for options in ({}, {"read": "letters"}, {"read": "text", "seed": 3})
+        for options in ({}, {"answer_mode": "letters"}, {"answer_mode": "text", "seed": 3})
     ]
     assert list(bench.score(*runs).model.unique()) == [
         "simulated: (text, seed 0)",
@@ -42,6 +42,16 @@ def test_runs_of_a_model_are_named_by_what_differs(own_folder):
     assert list(outcomes.model.unique()) == ["simulated: (text)", "simulated: (letters)"]
     assert len(bench.differences(bench.score(*runs[:2]), outcomes))
     assert list(bench.score(runs[0], runs[0].folder).model.unique()) == ["simulated:"]
+    overall = bench.score(*runs[:2], overall=True)
+    assert list(overall.metric) == [
+        "s_amb",
+        "s_amb",
+        "s_disamb",
+        "s_disamb",
+        "accuracy",
+        "accuracy",
+    ]
+    assert list(overall.worse) == ["higher"] * 4 + ["lower"] * 2
 
 
 def test_an_analysis_says_which_runs_it_opened_and_why(own_folder, monkeypatch, capsys):

@@ -4,8 +4,10 @@ import errno
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
+from bs4 import BeautifulSoup
 from nbformat import v4
 
 from bench.core.errors import RunFailed
@@ -22,12 +24,15 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
     [
         ("cbbq", {"modles": []}, "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
         ("cbqb", {"modles": []}, "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
-        ("meta_evaluation", {"model": {"a": 1}}, "found {'a': 1}; of this type are options"),
+        ("meta_evaluation", {"model": {"a": 1}}, "model: expected str, found {'a': 1}"),
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = NOTEBOOKS / f"{notebook}.ipynb"
-    assert message in refusal(jobs.check_parameters, source, given)
+    def check():
+        source = NOTEBOOKS / f"{notebook}.ipynb"
+        jobs.check_parameters(source, jobs.types_of_parameters(source), given)
+
+    assert message in refusal(check)
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda p: p.stem)
@@ -142,6 +147,25 @@ def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hide
     assert page.title
     assert shows in page.body
     assert hides not in page.body
+
+
+FRAME = pd.DataFrame({"model": list("abc"), "n": [1, 2, 3]}, [1097, 13, 1112])
+
+
+@pytest.mark.parametrize(
+    ("frame", "headings"),
+    [
+        (FRAME, ["model", "n"]),
+        (FRAME.rename_axis(columns="x"), ["model", "n"]),
+        (FRAME.set_index("n"), ["model", "n", "1", "2", "3"]),
+        (FRAME.set_index("model"), ["n", "model", "a", "b", "c"]),
+        (FRAME.set_index(["n", "model"]).T, ["n", "1", "2", "3", "model", "a", "b", "c"]),
+    ],
+)
+def test_a_frame_shows_its_index_and_no_row_numbers(frame, headings):
+    soup = BeautifulSoup(site.framed(frame._repr_html_()), "html.parser")
+    assert [head.text for head in soup.select("th")] == headings
+    assert [box["tabindex"] for box in soup.select("div")] == ["0"]
 
 
 @pytest.fixture

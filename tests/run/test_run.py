@@ -1,5 +1,6 @@
 """Runs: what is asked in which order and of whom, kills, folders that are refused, run.json."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -82,6 +83,14 @@ def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, tab
     Path("own.toml").write_text(prompt, "utf-8")
     Path("age.csv").write_text(table, "utf-8")
     assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
+
+
+def test_the_signature_of_evaluate_has_the_options():
+    parameters = inspect.signature(run.evaluate).parameters
+    assert list(parameters)[:4] == ["benchmark", "model", "partial", "loaded"]
+    assert {"limit", "categories", "prompts", "seed", "out"} <= parameters.keys()
+    assert parameters["repeats"].default == 1
+    assert "options" not in parameters
 
 
 def test_a_finished_run_is_opened_without_its_items_under_the_last_preset_and_name(monkeypatch):

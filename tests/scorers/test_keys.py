@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import run
+from bench.scorers.endpoint import keys
 from tests.helpers.answering import said
 from tests.helpers.leaks import leaks
 
@@ -20,6 +21,12 @@ AMBIENT = {
 }
 SENT = {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
 ONE = {"categories": ["gender"], "limit": 1}
+
+
+def test_a_name_alone_is_a_model_of_openai():
+    model, url, host, variable, _key = keys.Server.of("gpt-4o", {})
+    assert (model, url) == ("gpt-4o", "https://api.openai.com/v1")
+    assert (host, variable) == ("api.openai.com", "OPENAI_API_KEY")
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from bench import run
 from bench.report import study, study_runs
 from bench.scorers import Loaded, check, load
-from bench.scorers.local import hub
+from bench.scorers.local import device, hub
 from bench.train import train
 from tests.helpers.cases import cases, json_lines
 from tests.helpers.checkpoints import BERT, amend, characters, save, save_gguf
@@ -345,3 +345,19 @@ def test_a_hostile_chat_template_is_refused_and_runs_nothing(model, refusal, tem
     message = refusal(scorer.generate, ["she"], max_new_tokens=2)
     assert message.startswith(f"{model}: its chat template cannot be used (")
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("load", "variable", "threads"), [(2.9, "", 4), (3.1, "", 1), (3.1, "4", 4)]
+)
+def test_torch_runs_on_one_thread_on_a_busy_machine(monkeypatch, load, variable, threads):
+    chosen = [4]
+    monkeypatch.setattr("psutil.cpu_count", lambda: 2)
+    monkeypatch.setattr("psutil.getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr("torch.get_num_threads", lambda: chosen[-1])
+    monkeypatch.setattr("torch.set_num_threads", chosen.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if variable:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    device.yield_to_others(device.placement("cpu", None, None))
+    assert chosen[-1] == threads

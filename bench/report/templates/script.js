@@ -20,22 +20,24 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const form = document.querySelector("form.filters");
 if (form) {
   const articles = [...document.querySelectorAll("article")];
+  const tally = JSON.parse(document.getElementById("tally").textContent);
+  const sum = (rows) => rows.reduce((total, row) => total + row.count, 0);
   const filter = () => {
     const given = Object.fromEntries(new FormData(form));
-    const has = (article, model, verdict) =>
-      !verdict && !model ||
-      article.dataset.verdicts.split("\n").some((entry) => {
-        const [name, value] = entry.split("|");
-        return (!model || name === model) && (!verdict || value === verdict);
-      });
+    // Verdicts are numbers, as in "1.2 3.1": of the first model the second verdict.
+    const number = (name) => form.elements[name].selectedIndex || "\\d+";
+    const pair = (end) => new RegExp(`\\b${number("model" + end)}\\.${number("verdict" + end)}\\b`);
+    const pairs = ["", "2"].filter((end) => given["model" + end] || given["verdict" + end]).map(pair);
+    const fits = ({ category, differs, verdicts }) =>
+      (!given.category || category === given.category) &&
+      (!given.disputed || differs) &&
+      pairs.every((one) => one.test(verdicts));
     let count = 0;
     for (const article of articles) {
+      const { dataset, textContent } = article;
       const shown =
-        (!given.category || article.parentElement.id === given.category) &&
-        has(article, given.model, given.verdict) &&
-        has(article, given.model2, given.verdict2) &&
-        (!given.disputed || "disputed" in article.dataset) &&
-        article.textContent.toLowerCase().includes(given.text.toLowerCase());
+        fits({ ...dataset, category: article.parentElement.id }) &&
+        textContent.toLowerCase().includes(given.text.toLowerCase());
       article.hidden = !shown;
       count += shown;
     }
@@ -43,7 +45,10 @@ if (form) {
       section.hidden = !section.querySelector("article:not([hidden])");
     }
     document.querySelector("main.items").classList.toggle("filtered", count < articles.length);
-    form.querySelector("output").textContent = `${count} of the ${articles.length} shown here`;
+    const all = sum(tally.filter(fits)).toLocaleString("en");
+    const counts = [`${count} of the ${articles.length} shown`];
+    if (!given.text) counts.push(`${all} of ${sum(tally).toLocaleString("en")} asked`);
+    form.querySelector("output").textContent = counts.join("; ");
   };
   // The address ends in what was chosen, #category=gender&verdict=stereotyped, for links to it.
   const choose = () => {

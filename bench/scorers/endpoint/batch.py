@@ -87,7 +87,7 @@ class Batch(Model):
             **self.chat.describe(),
             # The service's own names of the model.
             "answered_as": [name for name in dict.fromkeys(names) if isinstance(name, str)],
-            "lacks": self.unsupported,
+            "unsupported": self.unsupported,
         }
 
     def find(self, request: Request) -> Answer | Refusal | None:

@@ -15,6 +15,8 @@ from bench.config import KEY_EXPECTED
 from bench.core.errors import BadInput, expected
 
 MODEL_KEY = "OPENAI_API_KEY"
+# The address of NAME alone.
+OPENAI = "https://api.openai.com/v1"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Names have capitals only, so that a key is not mistaken for one.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -50,7 +52,14 @@ class Server(NamedTuple):
 
 
 def parse(endpoint: str) -> tuple[str, str]:
-    """Split NAME@URL into the model's name and the URL; messages do not repeat a key in it."""
+    """Split NAME@URL into the model's name and the URL; messages do not repeat a key in it.
+
+    Examples:
+        >>> parse("gpt-4o")
+        ('gpt-4o', 'https://api.openai.com/v1')
+    """
+    if endpoint and not set("@/:?#") & set(endpoint):
+        return endpoint, OPENAI
     name, _, address = endpoint.partition("@http")
     url = "http" + address
     try:
@@ -60,7 +69,10 @@ def parse(endpoint: str) -> tuple[str, str]:
         usable = False
     if not usable:
         without_key = re.sub(r"//[^/]*@", "//...@", re.split("[?#;]", endpoint)[0])
-        example = "expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
+        example = (
+            "expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1, or openai:NAME "
+            "for a model of OpenAI"
+        )
         raise BadInput(f"model openai:{without_key}: {example}")
     query = parse_qsl(parts.query, keep_blank_values=True)
     are_versions = all(field == VERSION and VERSIONS.fullmatch(value) for field, value in query)

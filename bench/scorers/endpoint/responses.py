@@ -136,7 +136,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     if missing and max(sums) <= least:
         raise Unanswered(
             f"{', '.join(missing)} is not among the likeliest first tokens of the reply, and "
-            "could be as likely as the likeliest option; give --read text"
+            "could be as likely as the likeliest option; give --answer-mode text"
         )
     return sums, len(missing)
 

@@ -98,7 +98,7 @@ class Endpoint(Model):
             "key": server.variable if server.key else None,
             **self._chat.describe(),
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
-            "lacks": self.unsupported,
+            "unsupported": self.unsupported,
         }
 
     def resume(self, described: Mapping[str, Any]) -> None:

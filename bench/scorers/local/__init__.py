@@ -4,16 +4,16 @@ from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import as_path
-from bench.scorers.base import VERBS, Backend, Model
+from bench.scorers.base import REQUEST_TYPES, Backend, Model
 from bench.scorers.local import hub
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 
 
 class Checkpoint(Backend):
     """A folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`."""
 
-    request_types = VERBS
-    answer_modes = tuple(READ)
+    request_types = REQUEST_TYPES
+    answer_modes = tuple(ANSWER_MODES)
     takes = (
         "device",
         "dtype",
@@ -34,9 +34,10 @@ class Checkpoint(Backend):
 
     @classmethod
     def load(cls, name: str, **options: Any) -> Model:
-        from bench.scorers.local.device import placement  # this imports torch
+        from bench.scorers.local.device import placement, yield_to_others  # this imports torch
         from bench.scorers.local.load import load
 
-        placing = [options.pop(name, None) for name in ("device", "dtype", "batch_tokens")]
+        placing = [options.pop(option, None) for option in ("device", "dtype", "batch_tokens")]
         where = placement(*placing)  # refuses a wrong option before a download
+        yield_to_others(where)
         return load(name, hub.locate(name), where, **options)

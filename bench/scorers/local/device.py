@@ -1,6 +1,7 @@
 """Choose the device, dtype and batch size of local models."""
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,12 @@ import psutil
 import torch
 
 from bench.core.errors import BadInput, expected
+from bench.core.progress import say
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# More processes than this per processor want to run: some are not ours.
+BUSY = 1.5
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,19 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     return Placement(
         where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread
     )
+
+
+def yield_to_others(where: Placement) -> None:
+    """Run torch on one thread if other programs keep all processors busy.
+
+    Several threads would wait for each other, which takes many times as long.
+    """
+    processors = psutil.cpu_count() or 1
+    is_busy = psutil.getloadavg()[0] > BUSY * processors
+    is_ours = where.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ
+    if is_busy and is_ours and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+        say("this machine is busy: torch runs on one thread (OMP_NUM_THREADS sets another number)")
 
 
 def free_memory(device: torch.device) -> float:
