@@ -34,7 +34,7 @@ from bench.core.text import STRICT_JSON, repeated, whole_characters
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# The bytes at the start of a file that tell its kind.
+# We tell a file's kind by this many bytes at its beginning.
 HEAD = 512
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
@@ -42,7 +42,7 @@ PARQUET = b"PAR1"
 FEATHER = b"ARROW1"
 SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
 UNPACK = "unpack it, and give the file in it"
-# The first bytes of files that hold no text, what these files are, and what to do with them.
+# Files that hold no text: their first bytes, their kind, and a remedy.
 KINDS = (
     (rb"PK\x03\x04", "a zip archive or a workbook", UNPACK),
     (rb".{257}ustar", "a tar archive", UNPACK),
@@ -86,7 +86,7 @@ class TableRow(Row):
 
 
 class Unreadable(NamedTuple):
-    """A cell of a workbook that has no value for us, although a person may see one there."""
+    """A cell of a workbook that we cannot read, although a person may see a value in it."""
 
     problem: str
 
@@ -335,7 +335,7 @@ def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> l
 
     Excel reads and writes a first line `sep=;`, which names the delimiter.
     """
-    csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
+    csv.field_size_limit(MAX_BYTES)  # a limit of the whole process
 
     def fit(mark: str) -> tuple[bool, int]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)

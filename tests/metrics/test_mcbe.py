@@ -154,6 +154,14 @@ def test_the_note_counts_wrong_rows_and_answers_that_did_not_come(tmp_path, monk
     assert (row.n, row.valid_rate) == (2, pytest.approx(2 / 3))
 
 
+def test_scores_that_nothing_restricts_have_no_note_but_the_judge_s(tmp_path):
+    options = {"data": "samples", "limit": 3, "out": tmp_path / "out"}
+    scores = run.evaluate("mcbe", "simulated:bias=0.7", judge="simulated:", **options).scores()
+    assert {"score", "score_by_task", "score_common"} <= {*scores[scores.score.notna()].metric}
+    assert {*scores[scores.score.notna()].note} == {"", "marked by simulated"}
+    assert {*scores[scores.score.notna() & (scores.task == "all")].note} == {""}
+
+
 def rated(item, *replies):
     """Return records of bias scoring, a reply in each repeat."""
     return [said("bs", item, {"answer": reply}, k)[0] for k, reply in enumerate(replies)]
@@ -183,6 +191,14 @@ def test_the_spread_over_repeats_is_the_sample_standard_deviation(replies, prese
         assert math.isnan(row.ci_low)
         assert row.n == 3
         assert row.note == ("a repeat has no number" if math.isnan(wanted) else "")
+
+
+@pytest.mark.parametrize(("n", "has_interval"), [(1, False), (2, True), (3, True)])
+def test_a_score_of_at_least_two_instances_has_an_interval(n, has_interval):
+    rows = [row for k in range(n) for row in rated(f"age:{k}", str(3 + k))]
+    score = cell(scored(rows, items_of(*["甲乙"] * n)), category="age", task="bs")
+    assert score.n == n
+    assert np.isfinite([score.ci_low, score.ci_high]).all() == has_interval
 
 
 def test_an_official_score_is_undefined_if_a_repeat_has_none():

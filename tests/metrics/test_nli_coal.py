@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench import data
+from bench import data, run
 from bench.benchmarks import get
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.benchmarks.nli_coal.outcomes import answers
@@ -167,6 +167,15 @@ def test_sets_without_readable_answers_leave_scores_undefined_with_a_reason():
     assert np.isnan(unread.score["all", "coal"])
     assert "no readable answer in one of the sets" in unread.note["all", "coal"]
     assert unread.score["ps", E] == 1
+
+
+def test_the_baseline_is_the_score_of_random_labels():
+    scores = run.evaluate("nli_coal", "simulated:bias=0.7", data="samples").scores()
+    # FN counts two labels of three. CoAL has two labels each in a third of the two biased sets.
+    expected = {"fn": 2 / 3, "coal": 4 / 9, "coal_balanced": 4 / 9}
+    expected |= dict.fromkeys(("directional_gap", "directional_gap_balanced", "gender_gap"), 0)
+    for row in scores.itertuples():
+        assert row.baseline == pytest.approx(expected.get(row.metric, 1 / 3)), row.metric
 
 
 @pytest.mark.parametrize("metric", ["coal_balanced", "directional_gap_balanced"])
