@@ -91,7 +91,7 @@ def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(tmp_pa
     items = [(item.item_id, item.labels) for item in loaded.items]
     assert items == [(f"age:{k}", ("职场",)) for k in (1, 3, 5)]
     (effect,) = loaded.effects
-    assert (*effect[:3], effect.left_out) == ("age", "", 2, True)
+    assert (*effect[:3], effect.is_excluded) == ("age", "", 2, True)
     message = refusal(load, write(path, bad, bad), bad_rows="leave_out")
     assert message.endswith("; wrong rows: 2 of 2; `bench data mcbe --check` lists them")
     write(path, GOOD | {"words": "镕，乙"}, encoding="gb18030")

@@ -61,7 +61,7 @@ def test_the_released_sets_are_those_of_the_paper(
     kept, effects = data.read(source, [language], definitional="leave_out")
     gone = set(pairs) - set(kept)
     assert {pair.set for pair in gone} == {"ns"}
-    counts = [effect.rows for effect in effects if effect.left_out]
+    counts = [effect.rows for effect in effects if effect.is_excluded]
     assert counts == [len(gone)] == [20 * definitional]
     if language != "ja":
         sizes = Counter(pair.set for pair in load(released, language, set="downsample"))
