@@ -95,6 +95,11 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
     assert (kept[1].occupation, kept[1].cluster) == ("", "en:the baker by a lake runs.")
 
 
+def test_a_later_row_keeps_the_id_0(tmp_path):
+    write_sets(tmp_path, GOOD | {"id": 5}, GOOD)
+    assert [pair.item_id for pair in load(tmp_path)][:2] == ["en:5", "en:0"]
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
