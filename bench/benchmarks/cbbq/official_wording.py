@@ -26,14 +26,18 @@ NAMES = ("context", "question", "ans0", "ans1", "ans2")
 UNBIASED = "无偏见"
 
 
+def has_all_fields(text: str) -> bool:
+    """Return whether a text has a placeholder of each of `NAMES`."""
+    return all(f"{{{name}}}" in text for name in NAMES)
+
+
 def prompts(scripts: Path) -> dict[str, Any]:
     """Return the prompt of each script: the first sum in it that has all of `NAMES`."""
     tables = {}
     for name, file in PROMPTS.items():
         nodes = ast.walk(parse_script(scripts / file))  # a sum before the sums within it
         sums = [template(node, {}) for node in nodes if isinstance(node, ast.BinOp)]
-        complete = (text for text in sums if all(f"{{{name}}}" in text for name in NAMES))
-        text = next(complete, "")
+        text = next(filter(has_all_fields, sums), "")
         tables[name] = {"unbiased_instruction": UNBIASED in text, "prompt": text}
     return tables
 
