@@ -338,7 +338,7 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
             continue
         line = primary.metric_of(get(row["benchmark"]), row)
         doubt = row["doubt"] and f"{row['doubt']}."
-        note = sentences([doubt, primary.unread(line, row), row["note"]])
+        note = sentences([primary.unread(line, row), doubt, row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")
         cells[row["model"], row["variant"]] |= {

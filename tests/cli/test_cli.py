@@ -136,6 +136,14 @@ def test_a_task_that_needs_a_judge_is_left_out_without_one(bench):
     assert json.loads(out)["run"]["skipped"] == {"ba": reason}
 
 
+def test_a_local_copy_is_fetched_if_one_is_named(bench, monkeypatch, tmp_path):
+    status, out, _ = bench(f"fetch cbbq --from {get('cbbq').metadata.samples}")
+    assert status == 0
+    assert (Path(out.strip()) / "age").is_dir()
+    status, _, err = bench(f"fetch cbbq --from {tmp_path}/none")
+    assert (status, "no such file or folder" in err) == (2, True)
+
+
 def test_data_shows_where_how_many_and_under_which_licence(bench):
     _, out, _ = bench("data")
     counts = ("McBE: 96 items in 12 categories", "CBBQ: 2,160 items", "NLI-CoAL: 1,728 items")

@@ -100,6 +100,13 @@ def test_what_are_no_shares_or_sizes_is_refused(refusal, shares, sizes, message)
     assert refusal(nli_coal.scores, shares, sizes).startswith(message)
 
 
+def test_shares_that_sum_to_one_are_scored():
+    found = nli_coal.scores([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]], sizes=[1, 1, 2])
+    # Neutral are none of PS, half of AS, and all of NS, which has twice as many pairs. CoAL takes
+    # the entailments of PS, the contradictions of AS, and what is not neutral in NS.
+    assert found == pytest.approx((1 - (0 + 0.5 + 2) / 4, (0.5 + 0.5 + 0) / 3))
+
+
 def test_every_measure_agrees_with_a_slow_statement():
     read = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
     read |= {E: E, "Contradiction": C, N: N, C: C}
