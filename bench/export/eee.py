@@ -241,7 +241,7 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge, by task that needs it."""
+    """Describe the judge of each task that needs one."""
     judge = run.metadata["judge"]
     settings = run.metadata["asked"]["settings"]
     tasks = run.definition.tasks

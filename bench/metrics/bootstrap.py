@@ -7,13 +7,13 @@ chapter 5).
 
 - A score on a scale with two ends gets Wilson's interval (1927), for the number of answers that has
   the resamples' standard error. If all resamples are alike, for example because all units score 0,
-  we take the interval of a share of differing units of which none was seen (Clopper and Pearson,
-  1934): 24 units that all score 0 give 0 to 0.14.
+  we take the exact interval of a share that is 0 in the sample (Clopper and Pearson, 1934): 24
+  units that all score 0 give 0 to 0.14.
 - Any other number gets percentiles, taken further out the fewer clusters there are (Hesterberg,
   What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
-  expanded percentile interval). So few clusters have few different resamples that their percentiles
-  end too early: below five degrees of freedom, the interval is Student's t with the resamples'
-  standard error. If all resamples are alike, there is no interval.
+  expanded percentile interval). Below five degrees of freedom, there are too few different
+  resamples for percentiles, so the interval is Student's t with the resamples' standard error. If
+  all resamples are alike, there is no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
 Health Surveys, 1999, section 5.2). tests/benchmarks/coverage.py simulates how often 95 %

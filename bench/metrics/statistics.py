@@ -494,7 +494,7 @@ def correlate(
     """
     tables = [Table(a, "first frame"), Table(b, "second frame")]
     groups = as_list(by)
-    common = [name for name in KEYS if all(name in table.rows for table in tables)]
+    common = [name for name in KEYS if name in tables[0].rows and name in tables[1].rows]
     keys = list(dict.fromkeys([*groups, *(as_list(on) or common)]))
     if not keys:
         raise BadInput(

@@ -222,9 +222,11 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
 def read_primary_metrics(module_file: str) -> tuple[PrimaryMetric, ...]:
     """Read the primary metrics of a module from the primary_metrics.toml next to it."""
     tables = tomllib.loads(Path(module_file).with_name("primary_metrics.toml").read_text("utf-8"))
-    rows = [{**tables.get("defaults", {}), **row} for row in tables["metrics"]]
-    lists = ("limits", "tasks")
-    return tuple(
-        PrimaryMetric(**{**row, **{name: tuple(row[name]) for name in lists if name in row}})
-        for row in rows
-    )
+    metrics = []
+    for table in tables["metrics"]:
+        row = {**tables.get("defaults", {}), **table}
+        for name in ("limits", "tasks"):
+            if name in row:
+                row[name] = tuple(row[name])
+        metrics.append(PrimaryMetric(**row))
+    return tuple(metrics)

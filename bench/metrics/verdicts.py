@@ -126,14 +126,12 @@ class VerdictScoring(Scoring):
         """
         parsed_rows = self.rows[self.rows.parsed > 0]
         with_total = pd.concat([parsed_rows, parsed_rows.assign(category=ALL)], ignore_index=True)
-        keys = ["category", "options"]
-        groups = {key: _is_constant(rows) for key, rows in with_total.groupby(keys)}
-        with_total["constant"] = [
-            groups[key] for key in zip(*(with_total[key] for key in keys), strict=True)
-        ]
-        constant: dict[Any, bool] = (
-            with_total.groupby(["category", "task"]).constant.all().to_dict()
-        )
+        groups = with_total.groupby(["category", "options"])
+        is_constant = {key: _is_constant(rows) for key, rows in groups}
+        keys = zip(with_total.category, with_total.options, strict=True)
+        with_total["constant"] = [is_constant[key] for key in keys]
+        by_task = with_total.groupby(["category", "task"]).constant.all()
+        constant: dict[Any, bool] = by_task.to_dict()
         return constant
 
     def annotate(self, metric: Metric, row: Score) -> Score:

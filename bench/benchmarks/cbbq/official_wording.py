@@ -1,9 +1,9 @@
 """Find CBBQ's official prompts in the authors' evaluation scripts; the scripts are never run.
 
 A prompt is a sum of texts and of five variables in a script, and each model has its own. The
-scripts of BLOOM and GLM are not read: they pose the options one by one. Both scripts of a model
-ask alike except for BELLE's; the second ones of ChatGLM, MOSS and bloomz have lost their
-characters.
+scripts of BLOOM and GLM are not read, because they score the options one by one. Both scripts of a
+model have the same prompt, except for BELLE; in the second script of ChatGLM, MOSS and bloomz, the
+Chinese characters are broken.
 """
 
 import ast
@@ -48,7 +48,7 @@ OFFICIAL = OfficialPrompts(
     scripts=tuple(PROMPTS.values()),
     # They come with the data.
     address="",
-    # The two prompts of BELLE are one choice.
+    # BELLE has a prompt for each condition; both together are one choice.
     choices=("chatglm", "gpt-3.5", "belle", "moss", "bloomz"),
     remedy="put the folder `evaluation scripts` of github.com/YFHuangxxxx/CBBQ at commit 95eaf2e "
     "into a folder with the data and run `bench fetch cbbq --from DIR`",

@@ -42,7 +42,7 @@ EXPLAINED = [
 # For one row of each question that was asked in several orders: whether all answers could be read,
 # have one letter, or are one option.
 ORDERED = ["ordered", "one_place", "one_option"]
-# The same as in `CHOICE`, by the audit's label, for questions with a right one.
+# Some of `CHOICE` by the label of the audit, for questions to which the audit gives one.
 AUDITED = [
     f"audited_{name}" for name in ("answered", "parsed", "stereotyped", "names_person", "correct")
 ]
@@ -206,7 +206,7 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
         return
     scored = rows[has_scores]
     logprobs = np.stack([np.asarray(value, dtype=np.float64) for value in scored.logprobs])
-    # Back into the released order.
+    # We put the log-probabilities back into the released order of options.
     codes, requests = pd.factorize(scored.request)
     orders = [request.partition(":")[2] or LETTERS for request in requests]
     indices = np.array([list(map(order.index, LETTERS)) for order in orders])
@@ -216,7 +216,7 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
     rows.loc[has_scores, "probable"] = 1.0
     rows.loc[has_scores, "p_stereotyped"] = shares[np.arange(len(scored)), biased[has_scores]]
     rows.loc[has_scores, "p_names_person"] = shares[:, 0] + shares[:, 1]
-    # Some models give shares that sum to one, so we do not divide these by a length.
+    # Probabilities that sum to one are of the options, not of their texts, so length is irrelevant.
     normalised = np.abs(np.logaddexp.reduce(logprobs, axis=1)) < NORMALISED
     continued = _continued(scored).to_numpy() & ~normalised
     if continued.any():
@@ -243,6 +243,6 @@ def _count_explanations(rows: pd.DataFrame, records: pd.DataFrame) -> None:
 
 
 def _order_keys(rows: pd.DataFrame) -> "zip[tuple[object, ...]]":
-    # Pandas' own partition has no columns if there are no rows.
+    # `str.partition` of pandas returns no columns if there are no rows.
     order = [request.partition(":")[2] for request in rows.request]
     return zip(rows.task, rows.item_id, rows["repeat"], order, strict=True)

@@ -46,7 +46,7 @@ UNREAD = {
     "explained": ("answered", "explained"),
     "audited_parsed": ("audited_answered", "audited_parsed"),
 }
-# A ratio of two sums: names of the upper and the lower one.
+# The names of the sums in the numerator and the denominator of a ratio.
 Ratio = tuple[str, str]
 
 UNDECIDED = "no answer to a disambiguous question decides for one of the two people"
@@ -267,7 +267,7 @@ class CbbqScoring(Scoring):
 
     @cached_property
     def letters_alone(self) -> dict[tuple[str, str], dict[str, float]]:
-        """By metric and category, the score that the letters alone would give."""
+        """The scores, by metric and category, that the letters alone would give."""
         sums = self.sums_of(_same_letters(self.rows, self.cells))
         names = [*self.categories, ALL]
         letters_alone = {}

@@ -39,7 +39,7 @@ SEPARATORS = re.compile(r"[/、，,；;]")
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
 # The only words of one character that mean a group by themselves.
 SHORT = ("女", "男")
-# Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
+# Letters of scripts with blanks between words: Latin, Greek, Cyrillic.
 ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 # 非 means Africa in these names, for example in South Africa.
 AFRICA = re.compile(r"[南北西东中亚]非")

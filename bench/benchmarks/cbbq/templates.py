@@ -231,7 +231,7 @@ def names(cell: str) -> list[str]:
     other becomes one blank.
 
     Raises:
-        ValueError: the cell is no such list.
+        ValueError: the cell is not a list of names.
 
     Examples:
         >>> names("[老 张, John  Smith]")
@@ -245,7 +245,7 @@ def names(cell: str) -> list[str]:
         for name in cell[1:-1].split(",")
     ]
     for name in listed:
-        # Vowel signs and accents are no letters of their own.
+        # `\w` does not match vowel signs and accents.
         bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
         if not NAME.fullmatch(bare):
             raise ValueError(

@@ -96,7 +96,7 @@ def constant_answers(
 
 
 def incomplete_lists(complete: float, n: float) -> str:
-    """Warn if some of `n` scenarios could not be read, because this excludes long lists more."""
+    """Warn if some of `n` scenarios could not be read, as long lists are excluded more often."""
     if not 0 < complete < CONSTANT * n:
         return ""
     return (

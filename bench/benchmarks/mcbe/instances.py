@@ -60,7 +60,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
     rows["unit"] = rows.groupby(["cell", "item_id", "repeat"], sort=False).ngroup()
     rows["reply"] = rows.response.where(rows.error == "")
-    # Without any reply in a cell, there is no score.
+    # A cell without any reply has no score.
     rows["came"] = rows.reply.notna().groupby(rows.cell).transform("any")
     units = rows[[*KEYS, "came", "unit"]].drop_duplicates("unit").set_index("unit")
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)

@@ -55,7 +55,7 @@ WITHOUT_GROUPS = ("worldview",)
 FOLDERS = ("xlsx_files", "", "csv_files")
 # The endings of the files, the preferred one first.
 SUFFIXES = (".xlsx", ".csv")
-# The release's demonstration file, the default of its `eval.py`; it is no category.
+# The demonstration file of the release, the default of its `eval.py`, which is not a category.
 DEMONSTRATION = "test"
 # The numbers of the release, from the paper's abstract and from the data card on the Hub.
 RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}

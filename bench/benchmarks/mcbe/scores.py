@@ -254,7 +254,7 @@ class McbeScoring(Scoring):
         places = super().categories_of(metric)
         if metric.name != "score_common" or self.common != COMMON:
             return places
-        # With one of the common tasks, `score_common` is the task's own score.
+        # In a category with one common task, `score_common` would repeat the score of this task.
         several = np.append(self.asked_tasks(metric).sum(1) > 1, len(metric.used_tasks) > 1)
         return [k for k in places if several[k]]
 
