@@ -4,7 +4,7 @@ import sys
 import webbrowser
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.benchmarks import get, names
 from bench.cli import printing
@@ -24,6 +24,9 @@ from bench.cli.app import (
 )
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
+
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
 
 
 @command(
@@ -215,8 +218,6 @@ def data(
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as datasets
     from bench import tasks
-    from bench.data.manifest import own_prompts
-    from bench.tasks import prompts
 
     if format == "csv" and not check:
         raise BadInput("--format csv: is for --check; give table or json")
@@ -231,45 +232,50 @@ def data(
         findings = datasets.check(datasets.find(chosen[0], folder), **of_data)
         printing.check(chosen[0], findings, format)
         return
-    sources: list[dict[str, Any]] = []
-    for own in chosen:
-        source = datasets.find(own, folder)
-        items, effects = datasets.read(source, **of_data)
-        categories = Counter(item.category for item in items)
-        effects_of_settings = [
-            {
-                "state": "excluded" if effect.is_excluded else "modified",
-                "where": ", ".join(filter(None, (effect.category, effect.task))),
-                "rows": effect.rows,
-                "what": effect.what,
-            }
-            for effect in effects
-        ]
-        counts = {"items": len(items), "categories": categories, "effects": effects_of_settings}
-        sources.append({**source.describe(), **counts})
-        if format == "json":
-            continue
-        unit = "category" if len(categories) == 1 else "categories"
-        print(f"{own.metadata.title}: {len(items):,} items in {len(categories)} {unit}")
-        file = own_prompts(source.folder)
-        prompt_set = file and f"{prompts.load(own, None, source.folder).label}: {file}"
-        rows = [
-            ("found", f"{source.found}: {source.folder}"),
-            ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
-            ("licence", source.licence),
-            ("prompts", prompt_set),
-            ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
-            ("note", source.note),
-            *(
-                (row["state"], "{where}: {rows:,} rows, {what}".format(**row))
-                for row in effects_of_settings
-            ),
-        ]
-        for key, value in rows:
-            if value:
-                printing.show(f"  {key:8} {value}")
+    sources = [_described(benchmark, folder, of_data) for benchmark in chosen]
     if format == "json":
-        printing.print_json(sources)
+        printing.print_json([description for description, _lines in sources])
+        return
+    for _description, lines in sources:
+        for line in filter(None, lines):
+            printing.show(line)
+
+
+def _described(
+    benchmark: "Benchmark", folder: str, of_data: dict[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Describe the data of a benchmark, for JSON and in lines."""
+    from bench import data as datasets
+    from bench.data.manifest import own_prompts
+    from bench.tasks import prompts
+
+    source = datasets.find(benchmark, folder)
+    items, effects = datasets.read(source, **of_data)
+    categories = Counter(item.category for item in items)
+    changes = [
+        {
+            "state": "excluded" if effect.is_excluded else "modified",
+            "where": ", ".join(filter(None, (effect.category, effect.task))),
+            "rows": effect.rows,
+            "what": effect.what,
+        }
+        for effect in effects
+    ]
+    file = own_prompts(source.folder)
+    unit = "category" if len(categories) == 1 else "categories"
+    rows = [
+        ("found", f"{source.found}: {source.folder}"),
+        ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
+        ("licence", source.licence),
+        ("prompts", file and f"{prompts.load(benchmark, None, source.folder).label}: {file}"),
+        ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
+        ("note", source.note),
+        *((row["state"], "{where}: {rows:,} rows, {what}".format(**row)) for row in changes),
+    ]
+    lines = [f"{benchmark.metadata.title}: {len(items):,} items in {len(categories)} {unit}"]
+    lines += [f"  {key:8} {value}" if value else "" for key, value in rows]
+    counts = {"items": len(items), "categories": categories, "effects": changes}
+    return {**source.describe(), **counts}, lines
 
 
 @command("fetch mcbe", "fetch cbbq --from CBBQ.zip")

@@ -357,10 +357,8 @@ class Study(Options):
         analysis = self.analyses[name]
         named = analysis.variants
         if named is None and analysis.source.stem not in OVER_VARIANTS:
-            first: dict[str, str] = {}
-            for variant in self.variants:
-                first.setdefault(variant.benchmark, variant.key)
-            return list(first.values())
+            first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
+            return [variant.key for variant in self.variants if variant.key in first.values()]
         every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
         return [key for key, own in every.items() if named is None or own in named]
 

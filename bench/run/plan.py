@@ -296,12 +296,12 @@ class Respondents(dict[str, Model]):
 
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
         super().__init__()
-        self._config, self._loaded = config, loaded or Loaded()
-        self._keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
-        # The judge shares the budgets.
-        self._limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
-        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        self._loaded = loaded or Loaded()
+        names = ["device", "dtype", "batch_tokens", "trust_remote_code", "scheduler", "resources"]
         shared = {name: getattr(config, name) for name in names}
+        # The judge shares the budgets.
+        shared["limits"] = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        shared["keys"] = key_names.of_run([config.model], config.model, config.judge, config.keys)
         of_model = {
             "label_names": list(config.labels_of(config.model) or ()),
             "base": config.base,
@@ -324,15 +324,7 @@ class Respondents(dict[str, Model]):
         if role == "judge" and self.roles["model"] is self.roles["judge"]:
             self[role] = self["model"]  # load a model that judges itself once
         else:
-            self[role] = self._loaded.load(
-                role,
-                model,
-                **options,
-                limits=self._limits,
-                keys=self._keys,
-                scheduler=self._config.scheduler,
-                resources=self._config.resources,
-            )
+            self[role] = self._loaded.load(role, model, **options)
         return self[role]
 
 

@@ -3,7 +3,6 @@
 import copy
 import json
 import platform
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -267,7 +266,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
         },
         **({"name": name} if name else {}),
         "packages": packages(),
-        "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -310,16 +308,3 @@ def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
     own = {"bias-workbench": __version__, "python": platform.python_version()}
     return own | {name: version(name) for name in PACKAGES}
-
-
-@cache
-def _commit() -> str | None:
-    """Return the commit of the checkout that the package runs from; None if it is installed."""
-    checkout = Path(__file__).parents[2]
-    if not (checkout / ".git").exists():
-        return None
-    command, quiet = ["git", "rev-parse", "HEAD"], subprocess.DEVNULL
-    try:
-        return subprocess.check_output(command, cwd=checkout, text=True, stderr=quiet).strip()
-    except (OSError, subprocess.SubprocessError):
-        return None

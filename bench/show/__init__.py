@@ -196,9 +196,7 @@ def _texts(
         return ["" if math.isnan(p) else p_value(p) for p in values]
     if name == "metric":
         return [measure_words(metric) for metric in values]
-    is_percent = (
-        is_share if name in SCORES else pd.Series(name in {*SHARES, *percent}, values.index)
-    )
+    is_percent = is_share & (name in SCORES) | (name in {*SHARES, *percent})
     return [
         _percent(value) if as_percent else _cell(value)
         for value, as_percent in zip(values.tolist(), is_percent, strict=True)
@@ -338,7 +336,7 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
             continue
         line = primary.metric_of(get(row["benchmark"]), row)
         doubt = row["doubt"] and f"{row['doubt']}."
-        note = sentences([doubt, primary.unread(line, row), row["note"]])
+        note = sentences([primary.unread(line, row), doubt, row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")
         cells[row["model"], row["variant"]] |= {

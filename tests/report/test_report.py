@@ -57,7 +57,7 @@ def test_the_index_answers_first_and_says_what_failed(made):
     ):
         assert text in index
     headings = re.findall("<h2[^>]*>(.*?)(?:<a|</h2>)", index)
-    assert headings[:3] == ["What was found", "At a glance", "Pages"]
+    assert headings[:3] == ["What was found", "At a glance", "Other pages"]
     found = re.findall(r"<li>([^<]+) <a href='([\w.]+)'>", index)
     assert [link for _, link in found] == ["cbbq.html", "nli_coal.html", "meta_evaluation.html"]
     # The recorded answers are no reference; what its letter would give stands beside its score.
