@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.inputs import PACKAGE_CODE, Code
 from bench.core.shipped import NOTEBOOKS
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 from bench.tasks.request import AnswerMode, Request, Setting
 
 if TYPE_CHECKING:
@@ -185,14 +185,14 @@ class Task:
     choices: Sequence[str] = ()
     unit: str = ""
 
-    def request_types_for(self, read: str | None = None) -> tuple[str, ...]:
+    def request_types_for(self, answer_mode: str | None = None) -> tuple[str, ...]:
         """Return the request types that can answer this task, the best first.
 
         Args:
-            read: the answer mode, if one was chosen.
+            answer_mode: the chosen one; default: all.
         """
-        modes = [READ[mode] for mode in self.answer_modes if read in (None, mode)]
-        return (*self.request_types, *dict.fromkeys(modes))
+        modes = [mode for mode in self.answer_modes if answer_mode in (None, mode)]
+        return (*self.request_types, *dict.fromkeys(ANSWER_MODES[mode] for mode in modes))
 
     def applies(self, item: Any) -> bool:
         """Return whether this task is about an item."""

@@ -28,6 +28,30 @@ def decimals(value: float, digits: int = 0) -> str:
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
 
 
+def signed(value: float) -> str:
+    """Write a difference with its sign: whole from 10 on, two decimals below 1.
+
+    Examples:
+        >>> signed(48.61), signed(-2.44), signed(0.031)
+        ('+49', '−2.4', '+0.03')
+    """
+    size = abs(value)
+    text = decimals(value, int(size < 10) + int(size < 1))
+    return f"+{text}" if value > 0 else text
+
+
+def with_unit(score: float, unit: str) -> str:
+    """Write a score in the column `unit` of score tables: a share in per cent, or points.
+
+    Examples:
+        >>> with_unit(0.1523, "%"), with_unit(92.68, "points"), with_unit(0.523, "points")
+        ('15\xa0%', '92.7', '0.52')
+    """
+    if unit == "%":
+        return f"{decimals(100 * score)}\u00a0%"
+    return decimals(score, 1 if abs(score) >= 10 else 2)
+
+
 def p_value(p: float) -> str:
     """Write a p value: three decimals, and "< 0.001" below.
 
@@ -36,3 +60,14 @@ def p_value(p: float) -> str:
         ('0.012', '< 0.001')
     """
     return "< 0.001" if p < 0.001 else decimals(p, 3)
+
+
+def p_words(p: float) -> str:
+    """Write a p value for a sentence.
+
+    Examples:
+        >>> p_words(0.0123), p_words(3e-9)
+        ('p = 0.012', 'p < 0.001')
+    """
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

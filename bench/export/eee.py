@@ -124,7 +124,9 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             metric["llm_scoring"] = next(iter(judges.values()))
         details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
         of_baseline = "" if math.isnan(row["baseline"]) else row["baseline_of"] or primary.baseline
-        reads = [read for task, read in metadata["read"].items() if primary.task in (task, ALL)]
+        modes = [
+            mode for task, mode in metadata["answer_mode"].items() if primary.task in (task, ALL)
+        ]
         yield {
             "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
             "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
@@ -137,7 +139,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             },
             "generation_config": {
                 "generation_args": generation,
-                "additional_details": _texts(read=", ".join(dict.fromkeys(reads))),
+                "additional_details": _texts(answer_mode=", ".join(dict.fromkeys(modes))),
             },
         }
 

@@ -33,6 +33,8 @@ GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, for example of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
+    "ci_low": np.nan,
+    "ci_high": np.nan,
     "bound_low": np.nan,
     "bound_high": np.nan,
     "baseline": np.nan,

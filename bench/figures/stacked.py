@@ -1,7 +1,6 @@
 """Bars of what models answer: refused, unreadable, unknown, stereotyped, other or right."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -9,7 +8,7 @@ from matplotlib.figure import Figure
 from bench.core.text import column
 from bench.figures.style import WIDTH
 
-# What an answer can be; the first one that fits counts.
+# What an answer can be.
 KINDS = {
     "refused": "#5b5b5b",
     "unreadable": "#b8b8b8",
@@ -18,56 +17,24 @@ KINDS = {
     "right": "#2b6ca3",
     "other": "#e8c48a",
 }
-# Columns of outcomes that say it, in benchmarks that have these.
-NEEDED = ["answered", "parsed", "refused", "stereotyped", "correct", "says_unknown"]
 # Inches of a bar, and of what is around the bars.
 BAR_HEIGHT, FRAME_HEIGHT = 0.32, 1.5
 # Bars with a smaller share have no number.
 LEAST_WITH_NUMBER = 0.06
 
 
-def answer_kinds(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Compute how many of a model's answers are refusals, unreadable, unknown, and so on.
-
-    Args:
-        outcomes: of `bench.outcomes`; benchmarks whose answers are not stereotyped, right or
-            unknown, such as McBE, are left out.
-
-    Returns:
-        A row per `benchmark`, `task` and `model`, with a column of shares for each kind.
-    """
-    if not set(NEEDED) <= set(outcomes):
-        return pd.DataFrame(columns=["benchmark", "task", "model", *KINDS])
-    rows = outcomes.dropna(subset=NEEDED)
-    facts = {
-        "refused": rows.refused > 0,
-        "unreadable": rows.parsed < rows.answered,
-        "unknown": rows.says_unknown > 0,
-        "stereotyped": rows.stereotyped > 0,
-        "right": rows.correct > 0,
-    }
-    kind = pd.Series(np.select([*facts.values()], [*facts], "other"), rows.index)
-    shares = pd.DataFrame({name: (kind == name).astype(float) for name in KINDS})
-    keys = [rows[name] for name in ("benchmark", "task", "model")]
-    return shares.groupby(keys, sort=False).mean().reset_index()
-
-
 def stacked(kinds: pd.DataFrame) -> Figure:
     """Draw the answers of models to one benchmark as bars, a panel per task.
 
     Args:
-        kinds: of `answer_kinds`, of one benchmark; the order of the models is that of the rows.
+        kinds: a row per `model` and `task`, with a column of shares for each of `KINDS`, for
+            example of `bench.analyses.kinds.answer_kinds`. Models stay in this order.
 
     Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:refuse=0.3", data="samples", limit=10)
-        >>> kinds = answer_kinds(bench.outcomes(run))
-        >>> kinds[["task", "refused", "unknown"]].round(1)
-                   task  refused  unknown
-        0     ambiguous      0.3      0.7
-        1  disambiguous      0.3      0.0
+        >>> row = {"task": "ambiguous", "model": "m", "refused": 0.25, "right": 0.75}
+        >>> kinds = pd.DataFrame([{**dict.fromkeys(KINDS, 0), **row}])
         >>> [ax.get_title() for ax in stacked(kinds).axes]
-        ['ambiguous', 'disambiguous']
+        ['ambiguous']
     """
     tasks = list(kinds.task.unique())
     models = list(kinds.model.unique())

@@ -75,8 +75,8 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         references = [m.label for m in plan.models if split_kind(m.model)[0] in REFERENCES]
         stack.enter_context(use_models([model.label for model in plan.models], references))
         stack.callback(execute.end_kernels)
-        # If we are killed, the report counts as changed.
-        (folder / f"{INDEX}.html").unlink(missing_ok=True)
+        # If we are killed, the report counts as changed; until then, its old index can be read.
+        _notebook(folder, INDEX).unlink(missing_ok=True)
         say(f"in all: {summed(study_runs.estimates(plan, folder))}")
         for cell in study_runs.cells(plan):
             if not records.is_complete(run_folder(folder, cell)):
@@ -92,6 +92,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         report = site.Site(plan, folder, [page for page in pages if not page.is_left_out], runs)
         report.write()
         index = index_job(plan, cells, [*pages, *report.answers.values()])
+        (folder / f"{INDEX}.html").unlink(missing_ok=True)
         # A report that failed in part is made again.
         inputs = "" if failed else fingerprint.of_report(plan, jobs, folder)
         trouble = _execute(folder, index, index.parameters, kernels, inputs)

@@ -60,8 +60,7 @@ class Items(NamedTuple):
         read: the answer mode of each model, for example `letters`.
         categories: the code and name of each.
         items: the values that the page shows of each.
-        tally: how many of all items have the same category, the same answer to whether models
-            differ, and the same verdicts, as in the filters.
+        tally: the number (`count`) of all items with the same `_facts`.
         left_out: the reasons why we skip some models.
     """
 
@@ -70,7 +69,7 @@ class Items(NamedTuple):
     categories: list[tuple[str, str]]
     verdicts: list[str]
     items: list[dict[str, Any]]
-    tally: list[tuple[str, bool, str, int]]
+    tally: list[dict[Any, Any]]
     total: int
     left_out: list[str]
 
@@ -93,21 +92,18 @@ def read(runs: Sequence[Run]) -> Items:
         own = own[(own["repeat"] == 0) & ~own.request.str.startswith("thought")]
         parts.append(own[COLUMNS].assign(model=name))
     rows = pd.concat(parts, ignore_index=True)
-    by_request = rows[rows.verdict != ""].groupby(["item_id", "task", "request"], sort=False)
-    differs = by_request.verdict.nunique().groupby("item_id", sort=False).max() > 1
-    every = list(dict.fromkeys(rows.item_id))
-    disputed = [name for name in every if differs.get(name, False)]
-    others = [name for name in every if not differs.get(name, False)]
-    marks, verdicts = _marks(rows, list(by_name))
-    chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MAX_ITEMS)}
-    chosen |= {others[k] for k in spread_evenly(range(len(others)), MAX_ITEMS - len(chosen))}
+    verdicts = sorted(set(rows.verdict) - {""})
+    facts = _facts(rows, list(by_name), verdicts)
+    disputed = spread_evenly(list(facts.index[facts.differs]), MAX_ITEMS)
+    others = spread_evenly(list(facts.index[~facts.differs]), MAX_ITEMS - len(disputed))
+    chosen = {*disputed, *others}
     # We read prompts, most of a run's size, only here.
     sample = pd.concat(
         own[own.item_id.isin(chosen)].join(run.records.prompt)
         for run, own in zip(by_name.values(), parts, strict=True)
     )
     # Tuples are read many times faster than parts of a frame.
-    by_item: dict[str, list[Any]] = {name: [] for name in every if name in chosen}
+    by_item: dict[str, list[Any]] = {name: [] for name in facts.index if name in chosen}
     for row in sample.astype(object).itertuples():
         by_item[str(row.item_id)].append(row)
     every_item = all_items(list(by_name.values()))
@@ -121,46 +117,41 @@ def read(runs: Sequence[Run]) -> Items:
         gloss = _gloss(glosses, known[item["item_id"]])
         line = truncate(gloss or line, MAX_REPLY_CHARS)
         item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
-        item["is_disputed"] = bool(differs.get(item["item_id"], False))
-        item["verdicts"] = marks[item["item_id"]]
+        item |= facts.loc[item["item_id"]].to_dict()
     codes = dict.fromkeys(item["category"] for item in items)
     return Items(
         models=[*by_name],
         read=[
-            " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
+            " and ".join(dict.fromkeys(run.metadata["answer_mode"].values())).replace(
+                "text", "reply"
+            )
             for run in by_name.values()
         ],
         categories=[(code, label(category_names.get(code, code))) for code in codes],
         verdicts=verdicts,
         items=items,
-        tally=_tally(rows, differs, marks),
-        total=len(every),
+        tally=facts.value_counts(sort=False).reset_index().to_dict("records"),
+        total=len(facts),
         left_out=left_out,
     )
 
 
-def _marks(rows: pd.DataFrame, models: list[str]) -> tuple["pd.Series[str]", list[str]]:
-    """Return the verdicts of each item as MODEL.VERDICT, numbers from 1, and their names.
+def _facts(rows: pd.DataFrame, models: list[str], verdicts: list[str]) -> pd.DataFrame:
+    """Return what filters ask of each item: `category`, whether models differ, and its `verdicts`.
 
-    For example, `1.2 3.1`: the first model has the second verdict, the third one the first.
+    The verdicts are numbers from 1: in `1.2 3.1` the first model has the second verdict, and the
+    third model the first one.
     """
-    names = sorted(set(rows.verdict) - {""})
-    numbers = {name: f"{k}" for k, name in enumerate(names, start=1)} | {"": ""}
-    of_models = {name: f"{k}." for k, name in enumerate(models, start=1)}
-    marked = rows[["item_id"]].assign(mark=rows.model.map(of_models) + rows.verdict.map(numbers))
-    marked = marked[rows.verdict != ""].drop_duplicates().sort_values("mark")
-    marks = marked.groupby("item_id").mark.agg(" ".join)
-    return marks.reindex(rows.item_id.unique(), fill_value=""), names
-
-
-def _tally(
-    rows: pd.DataFrame, differs: "pd.Series[bool]", marks: "pd.Series[str]"
-) -> list[tuple[str, bool, str, int]]:
-    """Count the items of each category with the same verdicts."""
-    items = rows.drop_duplicates("item_id").set_index("item_id")[["category"]]
-    items = items.assign(differs=differs.reindex(items.index, fill_value=False), marks=marks)
-    counts = items.value_counts(sort=False).reset_index().astype(object)
-    return list(counts.itertuples(index=False, name=None))
+    facts = rows.drop_duplicates("item_id").set_index("item_id")[["category"]]
+    judged = rows[rows.verdict != ""]
+    by_request = judged.groupby(["item_id", "task", "request"]).verdict.nunique()
+    differs = by_request.groupby("item_id").max() > 1
+    model = judged.model.map({name: f"{k}." for k, name in enumerate(models, start=1)})
+    verdict = judged.verdict.map({name: f"{k}" for k, name in enumerate(verdicts, start=1)})
+    pairs = judged[["item_id"]].assign(pair=model + verdict).drop_duplicates().sort_values("pair")
+    facts["differs"] = differs.reindex(facts.index, fill_value=False)
+    of_items = pairs.groupby("item_id").pair.agg(" ".join)
+    return facts.assign(verdicts=of_items.reindex(facts.index, fill_value=""))
 
 
 def _glosses(run: Run) -> dict[str, str]:

@@ -140,17 +140,13 @@ class Variant(StudyOptions):
     Attributes:
         page: whether it has a page of its own; otherwise only analyses show it.
         models: names of its models; empty for all.
+        key: the name of its folders and of its page, different for each variant.
     """
 
     own = ("name", "page", "models")
     page: bool = True
     models: Names = ()
-    _key: str = PrivateAttr("")
-
-    @property
-    def key(self) -> str:
-        """The name of its folders and of its page, different for each variant."""
-        return self._key
+    key: str = ""
 
     @property
     def title(self) -> str:
@@ -306,11 +302,10 @@ class Study(Options):
         every, taken = [], {INDEX}
         for name, variants in self.by_benchmark.items():
             benchmark = resolve(name)
-            for given in variants:
-                variant = given.model_copy(update={"benchmark": benchmark})
+            for variant in variants:
                 key = f"{benchmark}-{path_slug(variant.name)}" if variant.name else benchmark
-                variant._key = _apart(key, taken, [name, variant.name])
-                every.append(variant)
+                key = _apart(key, taken, [name, variant.name])
+                every.append(variant.model_copy(update={"benchmark": benchmark, "key": key}))
         return every
 
     @cached_property
@@ -362,10 +357,8 @@ class Study(Options):
         analysis = self.analyses[name]
         named = analysis.variants
         if named is None and analysis.source.stem not in OVER_VARIANTS:
-            first: dict[str, str] = {}
-            for variant in self.variants:
-                first.setdefault(variant.benchmark, variant.key)
-            return list(first.values())
+            first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
+            return [variant.key for variant in self.variants if variant.key in first.values()]
         every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
         return [key for key, own in every.items() if named is None or own in named]
 

@@ -4,8 +4,7 @@ A model that fails stops no other one.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,12 +57,11 @@ def budgets(plan: Study) -> Budgets:
 
     of_study = own(plan.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
-    by_place = {}
-    for model in plan.models:
-        of_model = own(model.options, model.label)
-        for key, of_variant in of_variants.items():
-            by_place[model.folder, key] = (*of_study, *of_variant, *of_model)
-    return by_place
+    of_models = {model.folder: own(model.options, model.label) for model in plan.models}
+    return {
+        cell.place: (*of_study, *of_variants[cell.variant.key], *of_models[cell.model.folder])
+        for cell in cells(plan)
+    }
 
 
 def cells(plan: Study) -> list[Cell]:
@@ -130,29 +128,27 @@ def _counted(config: RunConfig, folder: Path) -> Estimate:
 
 def ask_models(plan: Study, folder: Path) -> list[Cell]:
     """Ask every model every benchmark; return their states."""
-    shared, by_place = budgets(plan), dict[tuple[str, str], Cell]()
-    local: list[list[Cell]] = []
-    endpoints: list[list[Cell]] = []
-    for model in plan.models:
+    shared = budgets(plan)
+
+    def ask_model(model: StudyModel) -> list[Cell]:
+        loaded = Loaded()
         own = [cell for cell in cells(plan) if cell.model is model]
-        (endpoints if "limits" in backend_of(model.model).takes else local).append(own)
-    local.sort(key=lambda own: not backend_of(own[0].model.model).is_free)
-    ask_model = partial(_ask_model, plan, folder, shared)
+        return [ask(plan, cell, folder, shared, loaded) for cell in own]
+
+    backends = {model.folder: backend_of(model.model) for model in plan.models}
+    endpoints = [model for model in plan.models if "limits" in backends[model.folder].takes]
+    local = [model for model in plan.models if model not in endpoints]
+    local.sort(key=lambda model: not backends[model.folder].is_free)
     finished = in_threads(ask_model, endpoints, len(endpoints))
+    by_place: dict[tuple[str, str], Cell] = {}
     with progress(len(plan.models), "asking", "models") as bar:
-        for _, results in chain(((own, ask_model(own)) for own in local), finished):
+        for model, results in chain(((model, ask_model(model)) for model in local), finished):
             by_place |= {cell.place: cell for cell in results}
             states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in results)
             reasons = dict.fromkeys(cell.why for cell in results if cell.state == FAILED)
-            say(": ".join([f"{results[0].model.label}: {states}", *reasons]))
+            say(": ".join([f"{model.label}: {states}", *reasons]))
             bar.update()
     return [by_place[cell.place] for cell in cells(plan)]
-
-
-def _ask_model(plan: Study, folder: Path, shared: Budgets, own: Sequence[Cell]) -> list[Cell]:
-    """Ask one model all variants, and load it once."""
-    loaded = Loaded()
-    return [ask(plan, cell, folder, shared, loaded) for cell in own]
 
 
 def _kept(out: Path, identity: str) -> Path:

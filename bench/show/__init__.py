@@ -283,8 +283,9 @@ def findings(
             f"{first.title.iloc[0]}: {apart} of {n} pairs of models can be told apart (paired "
             f"tests, p adjusted by Holm below {LEVEL})."
         )
-    for one in first[first.doubt != ""].itertuples():
-        print(f"{one.title} says nothing of the bias of {one.model}: {one.doubt}.")
+    for reason, rows in first[first.doubt != ""].groupby("doubt", sort=False):
+        models = primary.listing(list(rows.model))
+        print(f"{rows.title.iloc[0]} says nothing of the bias of {models}: {reason}.")
 
 
 def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":
@@ -337,7 +338,7 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
             continue
         line = primary.metric_of(get(row["benchmark"]), row)
         doubt = row["doubt"] and f"{row['doubt']}."
-        note = sentences([doubt, primary.unread(line, row), row["note"]])
+        note = sentences([primary.unread(line, row), doubt, row["note"]])
         if note:
             notes.append(f"{row['model']}, {row['variant']}: {note}")
         cells[row["model"], row["variant"]] |= {

@@ -3,9 +3,9 @@
     python -m tests.benchmarks.mutate                       # 60 mutants of bench/
     python -m tests.benchmarks.mutate --of bench/metrics --count 10 --seed 1
 
-Each mutant is a copy of the checkout with one operator, constant or returned value changed. We run
-the tests of the matching folders until one fails, which kills the mutant. A mutant that survives is
-a rule without a test, or a change without an effect.
+In each mutant, one operator, constant or returned value is changed. We run the tests of the same
+folder until one fails, which kills it. A mutant that survives is a rule without a test, or a change
+without an effect.
 """
 
 import argparse
@@ -16,15 +16,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).parents[2]
-MOST_SECONDS = 600  # for the tests of a mutant
-# The folders of tests for a package of bench/, if they have another name.
+MOST_SECONDS = 300  # for the tests of a mutant
+# The tests of a package of bench/, if they have another name. Those of a benchmark have its name.
 TESTS = {
-    "benchmarks": ["metrics", "tasks", "data", "test_plugin.py"],
+    "benchmarks": ["test_plugin.py"],
     "runs": ["run"],
     "show": ["report/test_show.py"],
     "tasks": ["tasks", "scorers/test_thinking.py"],
@@ -42,12 +41,9 @@ def mutate(node: ast.AST) -> str:
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
         node.ops[0] = OPERATORS[type(node.ops[0])]()
         return "comparison"
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OPERATORS:
         node.op = OPERATORS[type(node.op)]()
-        return "arithmetic"
-    if isinstance(node, ast.BoolOp):
-        node.op = OPERATORS[type(node.op)]()
-        return "boolean"
+        return "boolean" if isinstance(node, ast.BoolOp) else "arithmetic"
     if isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, ast.UnaryOp):
         node.test = node.test.operand
         return "boolean"
@@ -60,20 +56,14 @@ def mutate(node: ast.AST) -> str:
     return ""
 
 
-def mutants(folder: Path) -> Iterator[tuple[str, Path, int]]:
-    """Yield the kind of each possible change, its file, and the number of its node."""
+def sample(folder: Path, count: int, seed: int) -> list[tuple[Path, int]]:
+    """Choose changes at random, as many of each kind: a file and the number of a node."""
+    generator = random.Random(seed)
+    by_kind: dict[str, list[tuple[Path, int]]] = {}
     for path in sorted(folder.rglob("*.py")):
         for number, node in enumerate(ast.walk(ast.parse(path.read_text("utf-8")))):
             if kind := mutate(node):
-                yield kind, path, number
-
-
-def sample(folder: Path, count: int, seed: int) -> list[tuple[Path, int]]:
-    """Choose changes at random, as many of each kind."""
-    generator = random.Random(seed)
-    by_kind: dict[str, list[tuple[Path, int]]] = {}
-    for kind, path, number in mutants(folder):
-        by_kind.setdefault(kind, []).append((path, number))
+                by_kind.setdefault(kind, []).append((path, number))
     for changes in by_kind.values():
         generator.shuffle(changes)
     in_turn = [by_kind[sorted(by_kind)[k % len(by_kind)]].pop() for k in range(count)]
@@ -82,12 +72,16 @@ def sample(folder: Path, count: int, seed: int) -> list[tuple[Path, int]]:
 
 def outcome(copy: Path, name: Path) -> str:
     """Run the tests of a module in a copy of the checkout, its own file of tests first."""
-    package = name.parts[1]
+    package, folder = name.parts[1], copy / "tests"
     tests = [f"tests/{test}" for test in TESTS.get(package, [package])]
-    if name.parent.name == "bench":
+    if len(name.parts) == 2:
         tests = ["tests/test_config.py", "tests/test_imports.py", "tests/test_train.py"]
-    first = sorted(map(str, (copy / "tests").rglob(f"test_{name.stem}.py")))
+    elif package == "benchmarks" and len(name.parts) > 3:
+        patterns = (f"*/{name.parts[2]}", f"*/test_{name.parts[2]}*.py")
+        tests = [str(path) for pattern in patterns for path in folder.glob(pattern)]
+    first = sorted(map(str, folder.rglob(f"test_{name.stem}.py")))
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *first, *tests]
+    command += ["--doctest-modules", str(name)]
     setting = {"env": {**os.environ, "PYTHONPATH": str(copy), "BENCH_SHARED": "none"}, "cwd": copy}
     try:
         done = subprocess.run(command, **setting, capture_output=True, timeout=MOST_SECONDS)
@@ -110,10 +104,11 @@ def main() -> None:
             name, source = path.relative_to(HOME), path.read_text("utf-8")
             tree = ast.parse(source)
             node: Any = list(ast.walk(tree))[number]
-            before, kind = ast.unparse(node), mutate(node)
+            before, kind = ast.unparse(node).partition("\n")[0], mutate(node)
             (copy / name).write_text(ast.unparse(tree), "utf-8")
             outcomes.append(outcome(copy, name))
-            change = f"{name}:{node.lineno}, {kind}: {before}  ->  {ast.unparse(node)}"
+            after = ast.unparse(node).partition("\n")[0]
+            change = f"{name}:{node.lineno}, {kind}: {before}  ->  {after}"
             print(f"{outcomes[-1]:10}{change[:200]}", flush=True)
             (copy / name).write_text(source, "utf-8")
     print(f"\n{outcomes.count('killed')} of {len(outcomes)} killed")

@@ -6,8 +6,9 @@ import pytest
 
 import bench
 from bench import figures, run
+from bench.analyses.kinds import answer_kinds, often
 from bench.figures import style
-from bench.figures.stacked import KINDS, answer_kinds
+from bench.figures.stacked import KINDS
 from tests.helpers.drawing import drawn, ticks, told
 
 # A respondent with a bias, one with a habit, and one that refuses everything.
@@ -110,3 +111,11 @@ def test_each_answer_is_of_one_kind():
         ).to_dict("records")
         assert {name for name in KINDS if row[name]} == {kind}
     assert answer_kinds(rows.drop(columns="correct")).empty
+
+
+def test_models_that_often_say_unknown_or_refuse_are_named_with_their_shares():
+    shares = {"unknown": [0.51, 0.5, 0], "refused": [0, 0.1, 0.16], "model": ["a", "b", "c"]}
+    kinds = pd.DataFrame({"benchmark": "cbbq", "task": "t", **shares})
+    unknown, refused = often(kinds)
+    assert "unknown: a (51\u00a0%)." in unknown
+    assert "refuse to answer: c (16\u00a0%)." in refused

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import bench
-from bench.metrics.table import LETTERS_ALONE
+from bench.analyses.differences import _better, badness, by_fields
+from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from tests.helpers.cases import cases
 
 # A row of a model's own score, in which nothing is odd.
@@ -70,6 +72,48 @@ def test_ranks_are_those_that_the_tests_leave_open():
     ranks = bench.open_ranks(bench.differences(scores(table), table)).set_index("model")
     assert ranks.ranks_from.to_dict() == {"mild": 1, "alike": 1, "harsh": 3}
     assert ranks.ranks_to.to_dict() == {"mild": 2, "alike": 2, "harsh": 3}
+
+
+# A signed score, of which 0 is the best; pair, estimate of their difference, and the better one.
+SIGNED = PrimaryMetric("t", "m", "", "", limits=(-1, 1), best=0.0)
+BETTER = [
+    (SIGNED, 0.2, 0.6, -0.4, "a"),
+    (SIGNED, -0.2, -0.6, 0.4, "a"),
+    (SIGNED, -0.6, -0.2, -0.4, "b"),
+    (SIGNED, -0.2, 0.6, -0.8, ""),
+    (SIGNED, 0.2, 0.2, 0.0, ""),
+    (SIGNED._replace(best=None), -0.6, -0.2, -0.4, "a"),
+    (SIGNED._replace(best=None, biased_is_high=False), -0.6, -0.2, -0.4, "b"),
+]
+
+
+@pytest.mark.parametrize(("line", "first", "second", "estimate", "better"), BETTER)
+def test_of_two_scores_on_one_side_of_the_best_value_the_nearer_one_is_better(
+    line, first, second, estimate, better
+):
+    assert _better(line, {"a": first, "b": second}, "a", "b", estimate) == better
+
+
+def test_scores_are_ranked_by_the_side_that_is_worse():
+    rows = pd.DataFrame({"benchmark": "mine", "task": "t", "metric": "m", "score": [1.0, 3.0]})
+    values = {side: list(badness(rows.assign(worse=side))) for side in ("higher", "lower", "")}
+    assert values == {"higher": [1, 3], "lower": [-1, -3], "": [1, 3]}
+
+
+def test_a_score_by_a_field_of_the_items_is_on_the_answers_that_are_read_of_all(tmp_path, refusal):
+    models = ["simulated:bias=0.3,refuse=0.3,seed=1", "simulated:bias=0.7,seed=2"]
+    options = {"data": "samples", "limit": 20, "categories": ["age", "race"]}
+    runs = [bench.evaluate("cbbq", name, out=tmp_path / name, **options) for name in models]
+    measure = bench.measure(bench.explain(bench.score(*runs)))
+    rows = by_fields(measure, runs, ["topic"]).set_index(["topic", "model"])
+    answers = bench.outcomes(*runs).query("task == 'ambiguous'")
+    answers = answers.merge(bench.items(*runs)[["item_id", "topic"]])
+    is_read = answers.groupby("item_id").parsed.transform("min") == 1
+    expected = answers[is_read].groupby(["topic", "model"]).stereotyped.mean()
+    assert rows.score.to_dict() == pytest.approx(expected.to_dict())
+    assert "did you mean topic" in refusal(by_fields, measure, runs, ["topik"])
+    habit = bench.measure(bench.explain(bench.score(*runs)), metric="first_option")
+    assert "only a primary score" in refusal(by_fields, habit, runs, ["topic"])
 
 
 def test_several_runs_of_a_model_and_single_runs_are_refused(refusal):

@@ -82,6 +82,9 @@ def test_the_interval_is_that_of_leaving_out_texts_one_by_one(cells):
     two = cells["jackknife"](cells["pairs_of"](texts(age="甲乙 甲丙")))
     assert two["estimate"] == 0.5
     assert np.isnan(two["ci_low"]), "two texts leave nothing when one is left out"
+    # Of three texts, each pair is what leaving one out leaves: 1/2, 1/2 and 1.
+    three = cells["jackknife"](cells["pairs_of"](texts(age="甲乙 甲丙 甲乙丁")))
+    assert np.isfinite([three["ci_low"], three["ci_high"]]).all()
 
 
 def test_nearest_texts_of_another_data_set(cells):

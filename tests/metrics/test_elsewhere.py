@@ -159,6 +159,25 @@ def test_a_table_with_a_column_for_each_category_is_read_and_said(read, refusal,
         assert "give a row for each score" in refusal(read, frame)
 
 
+def test_series_and_sizes_are_those_in_the_names_of_models(read):
+    names = {"good": "Lingxi 0.5B", "middle": "org/Lingxi-7B", "bad": "other"}
+    table = read(SCORES.replace({"model": names})).drop_duplicates("model").set_index("model")
+    assert table.family.to_dict() == {
+        "Lingxi 0.5B": "Lingxi",
+        "org/Lingxi-7B": "Lingxi",
+        "other": "mine",
+    }
+    assert table.billions.dropna().to_dict() == {"Lingxi 0.5B": 0.5, "org/Lingxi-7B": 7}
+    said = read(SCORES.replace({"model": names}).assign(billions=3, family="mine too"))
+    assert (set(said.billions), set(said.family)) == ({3}, {"mine too"})
+    assert "billions" not in read(SCORES)
+
+
+def test_a_wide_table_has_the_columns_that_have_a_default(read):
+    wide = SCORES.pivot_table("score", "model", "category").reset_index()
+    assert set(read(wide, "category", "family").category) == {*CATEGORIES, "all"}
+
+
 def test_what_publish_writes_is_read_back_equal(tmp_path):
     names = ["@cf/meta", "-instruct", "=1", "+x", "plain"]
     rows = [(name, category, float(k)) for k, name in enumerate(names) for category in "xyz"]

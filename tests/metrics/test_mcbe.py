@@ -154,6 +154,14 @@ def test_the_note_counts_wrong_rows_and_answers_that_did_not_come(tmp_path, monk
     assert (row.n, row.valid_rate) == (2, pytest.approx(2 / 3))
 
 
+def test_scores_that_nothing_restricts_have_no_note_but_the_judge_s(tmp_path):
+    options = {"data": "samples", "limit": 3, "out": tmp_path / "out"}
+    scores = run.evaluate("mcbe", "simulated:bias=0.7", judge="simulated:", **options).scores()
+    assert {"score", "score_by_task", "score_common"} <= {*scores[scores.score.notna()].metric}
+    assert {*scores[scores.score.notna()].note} == {"", "marked by simulated"}
+    assert {*scores[scores.score.notna() & (scores.task == "all")].note} == {""}
+
+
 def rated(item, *replies):
     """Return records of bias scoring, a reply in each repeat."""
     return [said("bs", item, {"answer": reply}, k)[0] for k, reply in enumerate(replies)]
@@ -185,6 +193,14 @@ def test_the_spread_over_repeats_is_the_sample_standard_deviation(replies, prese
         assert row.note == ("a repeat has no number" if math.isnan(wanted) else "")
 
 
+@pytest.mark.parametrize(("n", "has_interval"), [(1, False), (2, True), (3, True)])
+def test_a_score_of_at_least_two_instances_has_an_interval(n, has_interval):
+    rows = [row for k in range(n) for row in rated(f"age:{k}", str(3 + k))]
+    score = cell(scored(rows, items_of(*["甲乙"] * n)), category="age", task="bs")
+    assert score.n == n
+    assert np.isfinite([score.ci_low, score.ci_high]).all() == has_interval
+
+
 def test_an_official_score_is_undefined_if_a_repeat_has_none():
     rows = rated("age:0", "1", "3") + rated("age:1", "1", "3")
     rows[0] |= {"error": "timeout"}  # the released code stops
@@ -202,21 +218,6 @@ def test_the_paper_s_score_is_the_mean_of_the_repeats_scores(second, preset, sco
     rows = rated("age:0", "1", second) + rated("age:1", "6", "6")  # scores 100 and 50
     items = items_of("甲乙", "甲乙")
     assert cell(scored(rows, items, preset), category="age").score == pytest.approx(score)
-
-
-def test_a_defined_score_over_tasks_and_categories_has_no_note():
-    rows = said("sc", "age:0", {"answer": "x"}) + rated("age:0", "3")
-    row = cell(scored(rows, items_of("甲乙")), task="all")
-    assert row.score == 90  # the mean of 100 and 80
-    assert row.note == ""
-
-
-@pytest.mark.parametrize(("second", "has_interval"), [("3", True), ("不知道", False)])
-def test_two_instances_with_a_number_have_an_interval(second, has_interval):
-    rows = rated("age:0", "1") + rated("age:1", second)
-    row = cell(scored(rows, items_of("甲乙", "甲乙")))
-    assert math.isfinite(row.ci_low) == has_interval
-    assert math.isfinite(row.ci_high) == has_interval
 
 
 def test_baselines_are_the_best_answers_that_are_always_the_same(tmp_path):

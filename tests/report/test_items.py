@@ -27,10 +27,11 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
         right = question.replies[1].value
         assert (right, "right") in question.options
         assert ("C", "right" if ":ambiguous" in item["item_id"] else "unknown") in question.options
-        assert item["is_disputed"]
+        assert item["differs"]
         assert item["verdicts"] == "1.2 2.1 3.3"
     assert shown.verdicts == ["right", "stereotyped", "unreadable"]
-    assert shown.tally == [("age", True, "1.2 2.1 3.3", 6)]
+    facts = {"category": "age", "differs": True, "verdicts": "1.2 2.1 3.3"}
+    assert shown.tally == [{**facts, "count": 6}]
     assert [item["gloss"] for item in shown.items if item["gloss"]] == ["Who <b>was it?"]
     monkeypatch.setattr(items, "MAX_ITEMS", 2)
     short = items.read(runs)

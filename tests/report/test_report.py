@@ -57,7 +57,7 @@ def test_the_index_answers_first_and_says_what_failed(made):
     ):
         assert text in index
     headings = re.findall("<h2[^>]*>(.*?)(?:<a|</h2>)", index)
-    assert headings[:3] == ["What was found", "At a glance", "Pages"]
+    assert headings[:3] == ["What was found", "At a glance", "Other pages"]
     found = re.findall(r"<li>([^<]+) <a href='([\w.]+)'>", index)
     assert [link for _, link in found] == ["cbbq.html", "nli_coal.html", "meta_evaluation.html"]
     # The recorded answers are no reference; what its letter would give stands beside its score.
@@ -122,6 +122,23 @@ def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures
     assert "taken" not in shown["title"]
     assert (shown["ground"] == "rgb(255, 255, 255)") is not dark
     assert shown["violations"] == []
+
+
+@pytest.mark.slow
+def test_filters_of_answers_count_what_is_shown_and_what_was_asked_and_are_in_the_address(made):
+    script = """const form = document.querySelector("form.filters");
+        form.elements.model.value = "simulated:bias=1";
+        form.elements.verdict.value = "stereotyped";
+        form.dispatchEvent(new Event("input"));
+        const shown = document.querySelectorAll("article:not([hidden])").length;
+        [form.querySelector("output").textContent, shown, location.hash]"""
+    place = made.page.parent / "answers-cbbq.html"
+    (output, n, address), *_ = visit(place, script, 1280, dark=False)
+    assert address == "#model=simulated%3Abias%3D1&verdict=stereotyped"
+    rows = bench.answers(*map(bench.open, made.page.parent.glob("runs/*/cbbq")))
+    own = rows[(rows.model == "simulated:bias=1") & (rows.verdict == "stereotyped")]
+    assert 0 < n == own.item_id.nunique() < (total := rows.item_id.nunique())
+    assert output == f"{n} of the {total} shown; {n} of {total} asked"
 
 
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(own_folder):

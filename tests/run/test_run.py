@@ -275,6 +275,28 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
     assert len(asked) - analyses == 4 * (analyses - 2)
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("out of memory"), "out of memory"),
+        (RuntimeError(), "RuntimeError"),
+        (KeyError("x"), "KeyError 'x'"),
+        (OSError("no disk"), "no disk"),
+    ],
+)
+def test_an_error_is_explained_by_its_message_with_its_class_if_this_is_unusual(
+    asked, monkeypatch, error, reason
+):
+    def fail(requests):
+        raise error
+
+    watch(monkeypatch, fail)
+    with pytest.raises(
+        RunFailed, match=rf"the model did not answer \({reason}\); the same command"
+    ):
+        ask()
+
+
 @pytest.mark.parametrize("role", ["model", "judge"])
 def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal, role):
     metadata = judged().metadata

@@ -13,8 +13,8 @@ SIZES = ["0.5B", "1.5b", "3B", "7 B", "14B", "32B", "72B", "350M", "1.1B", "1T",
 FINDINGS = {
     "friedman_test": "m10 ranks first (highest scores)",
     "compare_models": "all tasks, score (mine): the best model is m10",
-    "model_size_trends": "Left out: m10 (no `billions`)",
-    "prompt_robustness": "of 55 scores (paired",
+    "model_size_trends": "Left out: m10 (no billions)",
+    "prompt_robustness": "of 55 scores are shown to change",
     "self_correction": "score falls in",
 }
 

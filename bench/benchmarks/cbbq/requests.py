@@ -131,14 +131,14 @@ def requests(
     """
     items = [item for item in items if item.condition == task]
     # Settings of generated replies do not apply to other answer modes.
-    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(answer_mode.read, ())
+    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(answer_mode.name, ())
     for name in excluded:
         if settings[name] != SETTINGS[name].allowed[0]:
             raise NotApplicable(
                 f"--set {name}={settings[name]}: does not apply to answers that are read by "
-                f"{answer_mode.read}; leave it out, or give --read text"
+                f"{answer_mode.name}; leave it out, or give --answer-mode text"
             )
-    if answer_mode.read == "options":
+    if answer_mode.name == "options":
         return _continuations(items, prompts, answer_mode)
     return _questions(items, prompts, task, answer_mode, settings)
 

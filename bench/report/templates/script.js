@@ -21,22 +21,22 @@ const form = document.querySelector("form.filters");
 if (form) {
   const articles = [...document.querySelectorAll("article")];
   const tally = JSON.parse(document.getElementById("tally").textContent);
-  const sum = (rows) => rows.reduce((total, [, , , n]) => total + n, 0);
+  const sum = (rows) => rows.reduce((total, row) => total + row.count, 0);
   const filter = () => {
     const given = Object.fromEntries(new FormData(form));
     // Verdicts are numbers, as in "1.2 3.1": of the first model the second verdict.
     const number = (name) => form.elements[name].selectedIndex || "\\d+";
     const pair = (end) => new RegExp(`\\b${number("model" + end)}\\.${number("verdict" + end)}\\b`);
     const pairs = ["", "2"].filter((end) => given["model" + end] || given["verdict" + end]).map(pair);
-    const fits = (category, disputed, verdicts) =>
+    const fits = ({ category, differs, verdicts }) =>
       (!given.category || category === given.category) &&
-      (!given.disputed || disputed) &&
+      (!given.disputed || differs) &&
       pairs.every((one) => one.test(verdicts));
     let count = 0;
     for (const article of articles) {
       const { dataset, textContent } = article;
       const shown =
-        fits(article.parentElement.id, "disputed" in dataset, dataset.verdicts) &&
+        fits({ ...dataset, category: article.parentElement.id }) &&
         textContent.toLowerCase().includes(given.text.toLowerCase());
       article.hidden = !shown;
       count += shown;
@@ -45,7 +45,7 @@ if (form) {
       section.hidden = !section.querySelector("article:not([hidden])");
     }
     document.querySelector("main.items").classList.toggle("filtered", count < articles.length);
-    const all = sum(tally.filter((row) => fits(...row))).toLocaleString("en");
+    const all = sum(tally.filter(fits)).toLocaleString("en");
     const counts = [`${count} of the ${articles.length} shown`];
     if (!given.text) counts.push(`${all} of ${sum(tally).toLocaleString("en")} asked`);
     form.querySelector("output").textContent = counts.join("; ");

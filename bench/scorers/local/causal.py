@@ -42,8 +42,8 @@ class Causal(LocalModel):
         self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        # If tags of thoughts are special tokens, we remove the other special tokens from replies
-        # ourselves. Usually this is empty, and the tokenizer removes them.
+        # If the tags of thoughts are special tokens, we keep them, and remove the other special
+        # tokens ourselves. Usually there are none, and the tokenizer removes special tokens.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
         tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
@@ -143,7 +143,7 @@ class Causal(LocalModel):
 
     def _sums(self, items: Iterable[Spelled]) -> list[float]:
         """Return the sum of the log-probabilities of each spelling's tokens."""
-        # Spellings that differ only in their last token share a row.
+        # Spellings that differ only in the last token are read in one row.
         targets: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         spellings = []
         for item in items:
@@ -167,7 +167,7 @@ class Causal(LocalModel):
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
             yield from super()._ask(requests)
             return
-        # If a thought is more likely than all letters, there is no answer.
+        # A model that would rather begin a thought than name any letter gives no answer.
         letters, thoughts = self._choose([r.turns for r in requests], [names, self._openings])
         for options, row, thought in zip(names, letters, thoughts, strict=True):
             answer = Answer(options[int(row.argmax())], tuple(map(float, row)))

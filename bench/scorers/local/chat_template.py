@@ -26,15 +26,15 @@ from bench.scorers.local.hub import read_settings
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
-# Marks around the name of a special token in a message. Unicode assigns these to no character.
+# Marks around the name of a special token in a message: code points that Unicode never assigns.
 OPEN = "\ufdd0"
 CLOSE = "\ufdd1"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 # The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
-# We check that a chat template writes this question.
+# A question that a chat template has to write.
 PROBE = "Where is the book?"
-# We look for the token that it writes behind this reply.
+# A reply, to see which token the template writes after it.
 PROBE_REPLY = "On the table."
 # Limits of a chat template; a usual one takes less than a millisecond, and some kilobytes.
 SECONDS = 5.0
@@ -43,14 +43,14 @@ CHARACTERS = 1_000_000  # of a rendered prompt, besides those of its turns
 # The function by which chat templates write today's date, and the codes in its argument.
 DATE = "strftime_now"
 CODES = [f"%{dash}{letter}" for dash in ("", "-") for letter in "aAbBcdeDFGHIjmMpSTuUVwWxXyYzZ"]
-# The same function for another date; the template gets what each code means as `date_codes`.
+# This macro replaces the function, to write the date of the run; `date_codes` maps codes to texts.
 DATE_MACRO = (
     "{% macro strftime_now(format) %}{% set written = namespace(text=format) %}"
     "{% for code, value in date_codes.items() %}"
     "{% set written.text = written.text | replace(code, value) %}"
     "{% endfor %}{{ written.text }}{% endmacro %}\n"
 )
-# Files in which processors of images and sound have a chat template.
+# Processors of images and sound keep their chat template in these files.
 PROCESSORS = ("chat_template.json", "processor_config.json")
 
 

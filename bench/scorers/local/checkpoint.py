@@ -30,17 +30,17 @@ from bench.scorers.local.hub import WEIGHTS, Location, shard_names
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 for backend in ("bitsandbytes", "torchao"):
-    # These warn at every layer, or of missing devices.
+    # These warn about every layer, or about missing devices.
     logging.getLogger(backend).setLevel(logging.ERROR)
 
 # The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
-# Classes of tokenizers that put a token before a text by default, which transformers 5 forgets.
+# Tokenizers that put a token before a text by default; transformers 5 leaves it out.
 WITH_FIRST_TOKEN = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer")
-# Types of numbers of weights that are not quantized.
+# The number formats of weights that are not quantized.
 FLOATS = ("F64", "F32", "F16", "BF16")
-# Examples on which tokenizers differ: digits, blanks, line breaks, punctuation, case and forms of
-# letters.
+# Texts that different tokenizers split differently: digits, blanks, line breaks, punctuation, case
+# and variants of letters.
 LINES = (
     "In 2024, 12345 people paid $3.50 for 7 books, didn't they?",
     "  two  blanks,   three, a tab\tand\n\none  line break \r\n 4\n\n5\n  678 ",
@@ -172,8 +172,7 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     """
     declared = get_tokenizer_config(path)
     own_code = "auto_map" in declared
-    # With these classes, tokenizer.json is complete, and a family's class with its special tokens
-    # is not necessary.
+    # These classes mean that tokenizer.json is complete without a class of the model's family.
     complete = declared.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
     factory = PreTrainedTokenizerFast if complete and not own_code else AutoTokenizer
     file = Path(path) / "tokenizer.json"

@@ -86,7 +86,7 @@ def free_memory(device: torch.device) -> float:
         return float(psutil.virtual_memory().available)
     if device.type != "cuda":
         return math.inf
-    # Memory that torch reserved without using it is free, too.
+    # torch can reuse the memory that it has reserved.
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return float(torch.cuda.mem_get_info(device)[0] + unused)
 

@@ -26,11 +26,11 @@ from bench.scorers.local.spelling import option_logprobs, spell
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
-# Lengths of texts that must have the same numbers in a batch as one by one.
+# For the self-test: lengths of texts that must have the same scores in a batch as one by one.
 TRIAL_LENGTHS = (150, 40, 9, 2)
-# Such pairs; in some models, padding has an effect in few of them.
+# For the self-test of classifiers; in some models, padding changes only few of these pairs.
 TRIAL_PAIRS = [("a", "a"), ("He has 12.", "她有 3 本书。"), ("她是医生。", "I"), ("a, a, a.", "a")]
-# Our own plain pairs, by language, with undoubted labels.
+# Simple pairs by language, whose labels are beyond doubt.
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
 
@@ -43,7 +43,7 @@ class Masked(LocalModel):
 
     kind = "masked language model (pseudo-log-likelihood)"
     request_types = ("nll", "choose")
-    # The paper gives encoders no letters to choose from.
+    # CBBQ's paper asks encoders by the texts of the options.
     answer_modes = ("options", "letters")
 
     def __init__(self, pretrained: Pretrained) -> None:
@@ -57,7 +57,7 @@ class Masked(LocalModel):
         self.require_embeddings([tokenizer.mask_token_id])
         n_trailing = n_trailing_special_tokens(tokenizer)
         self._end = tokenizer("a")["input_ids"][-n_trailing:] if n_trailing else []
-        # Computing the logits of one token per text is enough, if the head does not mix tokens.
+        # If the head does not mix tokens, we compute the logits of only one token of each text.
         self._one_by_one = True
         ids, mask = padded([trial_ids(self.network, 9).tolist()], 0, self.where.device)
         with torch.inference_mode():

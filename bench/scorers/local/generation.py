@@ -32,13 +32,13 @@ from bench.scorers.local.logprobs import LogprobReader, agree, padded, trial_ids
 from bench.tasks.replies import LONGEST_TAG, is_thinking
 from bench.tasks.request import Until
 
-# Batches of replies have so many times the usual tokens: a step has one token per text, and reads
-# all weights.
+# Batches of replies are this many times larger than other batches, because a step reads all weights
+# for one token of each text.
 CPU_BATCH_FACTOR = 4
 ACCELERATOR_BATCH_FACTOR = 16  # if memory suffices
-# The share of the free memory for keys and values, because we copy them now and then.
+# The share of the free memory for keys and values; the rest is for copies of them.
 MEMORY_SHARE = 0.25
-# Keys and values get room for so many tokens at a time, because each copy takes time.
+# Keys and values grow by this many tokens at a time, because each growth copies them.
 ROOM = 16
 # We rebuild a batch when this share of it has ended.
 REBUILD_SHARE = 0.5
@@ -55,7 +55,7 @@ SAMPLING: dict[str, float] = {
 }
 # Entries of SAMPLING that we always record.
 USUAL = ("temperature", "top_k", "top_p", "min_p")
-# Entries of a generation configuration that change the logits by earlier tokens.
+# Entries of generation_config.json that change logits by earlier tokens.
 PENALTIES = (
     "repetition_penalty",
     "encoder_repetition_penalty",
@@ -69,14 +69,14 @@ PENALTIES = (
     "min_new_tokens",
     "exponential_decay_length_penalty",
 )
-# Entries that we set ourselves, or without effect on replies.
+# Entries that we set ourselves, or that have no effect on replies.
 OTHERS = re.compile(
     r"(bos|eos|pad)_token_id|do_sample|max_(length|new_tokens)|stop_strings|renormalize_logits"
     r"|use_cache|cache_\w+|output_\w+|return_dict_in_generate|transformers_version|_.*"
 )
-# The place of wrong entries, for messages.
+# For messages about wrong entries.
 CONFIG = "generation_config.json of the model"
-# The test of a model: tokens of its prompts, and steps of its replies.
+# For the self-test: tokens of its prompts, and of the replies.
 TRIAL_PROMPTS = (12, 3)
 TRIAL_STEPS = 4
 
@@ -162,7 +162,12 @@ class Generator:
         # Without an entry, transformers may take the 50 likeliest tokens.
         self._sampling = self._config(do_sample=True, **{"top_k": 0, **changed})
         self._penalties = self._config(**{n: v for n, v in entries.items() if n in PENALTIES})
-        self.ignored = sorted(name for name, value in entries.items() if _is_ignored(name, value))
+        self.ignored = []
+        for name, value in sorted(entries.items()):
+            is_followed = name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name)
+            # Some values have no effect, for example one beam.
+            if not is_followed and (value is True or value not in (None, False, 0, 1)):
+                self.ignored.append(name)
         stops = getattr(config, "stop_strings", None) or []
         stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
         self.stop = StopStringCriteria(tokenizer, stops) if stops else None
@@ -202,7 +207,7 @@ class Generator:
                 if len(batch) == 1:
                     raise
                 self._tokens = max(self._tokens // 2, 1)
-                # Keep generated tokens, and compute their keys and values again.
+                # We keep the generated tokens, and compute their keys and values again.
                 unfinished = [reply for reply in batch if not reply.end]
                 live, waiting, cache, rows = [], unfinished + later, None, []
                 continue
@@ -376,9 +381,10 @@ class WithoutPadding(LogitsProcessor):
 
 
 class Ending(StoppingCriteria):
-    """Appends a token to each reply, and ends replies at a token of `ends`, by `stop` or `rule`.
+    """Appends each new token to its reply, and decides which replies have ended.
 
-    The batch stops when a `share` of its replies has ended.
+    A reply ends at a token of `ends`, a stop string, a limit of `rule`, or logits that are not
+    finite. The batch stops once a `share` of its replies has ended.
     """
 
     def __init__(
@@ -487,11 +493,3 @@ def _sampling(config: Any, options: Generation) -> dict[str, float]:
             sampling[name] = value
     samples = config.do_sample if options.temperature is None else True
     return sampling if samples and sampling["temperature"] else {}
-
-
-def _is_ignored(name: str, value: Any) -> bool:
-    """Return whether we do not follow an entry of a configuration, for example beam search."""
-    if name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name):
-        return False
-    # Some values have no effect, for example one beam.
-    return value is True or value not in (None, False, 0, 1)

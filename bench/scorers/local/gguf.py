@@ -47,18 +47,18 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "expert_weights_norm": ("norm_topk_prob",),
     "use_parallel_residual": ("use_parallel_residual",),
 }
-# Keys of which 1 changes nothing; of others it is 0, and of scales both (llama.cpp takes 0 for 1).
+# Keys whose neutral value is 1. Others have 0, and scales both, because llama.cpp reads 0 as 1.
 NEUTRAL_AT_1 = re.compile(r"attention\.causal|rope\.scaling\.(yarn_)?(attn|ext)_factor")
-# Keys without an effect on log-probabilities: descriptions; sizes that tensors show, and the order
-# of their dimensions, which transformers knows; images and sounds; roles of tokens that we do not
-# put; chat templates besides the usual one; a copy of the tokenizer.
+# Keys without an effect on log-probabilities: descriptions, sizes that the tensors have anyway,
+# parts for images and sounds, special tokens that we never insert, further chat templates, and a
+# copy of the tokenizer.
 HARMLESS = re.compile(
     r"context_length|feed_forward_length|tensor_data_layout|pooling_type|rope\.scaling\.finetuned"
     r"|(vision|audio|mm)\..*"
     r"|tokenizer\.ggml\.(fim_\w+|prefix|suffix|middle|seperator|cls|mask)(_token)?_id"
     r"|tokenizer\.chat_templates(\..*)?|tokenizer\.chat_template\..*|tokenizer\.huggingface\.json"
 )
-# Keys of the tokenizer, besides those that transformers or this module read.
+# Keys of the tokenizer that neither transformers nor this module reads.
 TOKENIZER = re.compile(
     r"tokenizer\.(?!chat_template$|ggml\.(model|pre|tokens|scores|token_type|merges|eos_token_ids"
     r"|(bos|eos|eot|eom|unknown|padding)_token_id|add_(bos_token|eos_token|space_prefix))$)"
@@ -74,18 +74,18 @@ OTHER_SENSES = ("v.", "a.", "mm.")
 ROPE_FACTORS = "rope_freqs.weight"
 # The same for short and for long texts, by transformers' names.
 LONG_FACTORS = {f"{kind}_factor": f"rope_factors_{kind}.weight" for kind in ("short", "long")}
-# Gemma models of 27B by layers: their attention is scaled by the width of a head of this many
-# dimensions, hidden size / heads, for which a file has no entry.
+# The numbers of layers of Gemma's 27B models. They scale the attention by hidden size / heads,
+# which a GGUF file does not record.
 GEMMA_27B = {"gemma2": 46, "gemma3_text": 62}
 # The tokens that end a turn, besides the end token.
 ENDS = ("eot_token_id", "eom_token_id", "eos_token_ids")
 
-# Names in GGUF files for splitting digits one by one.
+# llama.cpp's names of rules that split numbers into single digits.
 SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
-# Names in GGUF files for splitting texts as GPT-2.
+# llama.cpp's names of rules that split texts as GPT-2 does.
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
-# Names in GGUF files for texts that begin with a token, and whose words are whole if they are one
-# token, whatever the merges.
+# llama.cpp's names of rules that put a token before a text, and that keep a word of the vocabulary
+# as one token whatever the merges say.
 WHOLE_WORDS = (
     "llama3",
     "llama-v3",
@@ -131,7 +131,14 @@ class GGUF:
 
     def complete(self, config: Any) -> None:
         """Put the file's values into `config`; raises BadInput for one that has no place."""
-        keys = self._left_by_new_reader() if self._has_new_reader else dict(self._keys)
+        keys = dict(self._keys)
+        if self._has_new_reader:  # its configuration has the values of the keys that it takes
+            metadata, names = new_reader.read_gguf_metadata(str(self.path))
+            noting = _Noting(metadata)
+            new_reader.get_gguf_config(noting, names)
+            for key in self._keys:
+                if f"{self._architecture}.{key}" in noting.taken:
+                    del keys[key]
         if heads := getattr(config, "num_attention_heads", 0):
             if not self._has_new_reader:
                 head_dim = keys.pop("attention.key_length", config.hidden_size // heads)
@@ -158,7 +165,11 @@ class GGUF:
                 unused.append(f"{key} = {str(value)[:40]}")
         if unused:
             raise self._refusal(f"has {_first(unused)} in its metadata")
-        self._complete_ends(config)
+        ends = list[int]()  # the end token, and the tokens that end a turn
+        for value in (config.eos_token_id, *map(self._token, ENDS)):
+            ends += value if isinstance(value, list) else [value] if value is not None else []
+        if len(set(ends)) > 1:
+            config.eos_token_id = list(dict.fromkeys(ends))
 
     def check_tensors(self, config: Any) -> None:
         """Raise BadInput if the network of `config` has no place for a tensor."""
@@ -248,7 +259,7 @@ class GGUF:
         special = {number: str(token) for number, token in added.items()}
         if special.items() <= present.items() and max(present, default=0) < len(names):
             return tokenizer
-        # transformers spells special tokens in letters of bytes, such as DeepSeek's.
+        # transformers would write special tokens such as DeepSeek's in its letters for bytes.
         state = json.loads(tokenizer.backend_tokenizer.to_str())
         pieces = {number: piece for piece, number in state["model"]["vocab"].items()}
         pieces = dict(enumerate(names)) | pieces | special
@@ -264,14 +275,6 @@ class GGUF:
             **{f"{role}_token": names[i] for role, i in roles.items() if i is not None},
         )
 
-    def _left_by_new_reader(self) -> dict[str, Any]:
-        """Return the keys of the architecture that transformers' newer reader does not take."""
-        metadata, names = new_reader.read_gguf_metadata(str(self.path))
-        noting = _Noting(metadata)
-        new_reader.get_gguf_config(noting, names)
-        prefix = f"{self._architecture}."
-        return {key: value for key, value in self._keys.items() if prefix + key not in noting.taken}
-
     def _complete_long_positions(self, config: Any, keys: dict[str, Any]) -> None:
         """Put the factors for short and long texts into `config`, as of Phi 3 with 128K."""
         factors = {key: self._values(name) for key, name in LONG_FACTORS.items()}
@@ -284,14 +287,6 @@ class GGUF:
                 "attention_factor": keys.pop("rope.scaling.attn_factor", 1.0),
             }
             keys.pop("rope.scaling.type", None)
-
-    def _complete_ends(self, config: Any) -> None:
-        """Add the tokens that end a turn to the end tokens of `config`."""
-        ends = list[int]()
-        for value in (config.eos_token_id, *map(self._token, ENDS)):
-            ends += value if isinstance(value, list) else [value] if value is not None else []
-        if len(set(ends)) > 1:
-            config.eos_token_id = list(dict.fromkeys(ends))
 
     def _token(self, key: str, default: Any = None) -> Any:
         return self._value(f"tokenizer.ggml.{key}", default)

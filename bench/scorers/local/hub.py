@@ -25,7 +25,7 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 # The beginning of a placeholder for a large file after `git clone` without git-lfs.
 POINTER = b"version https://git-lfs.github.com/spec/"
-# Files that a model is loaded from; others may be placeholders.
+# Kinds of files that we load; others may be such placeholders.
 READ = (".safetensors", ".json", ".model", ".gguf")
 # Weights of other programs, by the end of a file's name.
 FORMATS = {
@@ -47,7 +47,7 @@ ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
 # Weights, configuration, vocabularies, templates and code.
 KINDS = ("safetensors", "json", "txt", "jinja", "model", "tiktoken", "spm", "bpe", "codes", "py")
 FILES = [f"*.{kind}" for kind in KINDS]
-# Files in folders, and a second copy of the weights that transformers does not read.
+# Subfolders, and a second copy of the weights, which transformers does not read.
 UNUSED_FILES = ["*/*", "consolidated*"]
 
 # The beginning of a revision that is a hash of files.
@@ -64,7 +64,7 @@ class Reference(NamedTuple):
 
 
 class Location(NamedTuple):
-    """The place of a model's files."""
+    """The folder of a model's files, and its identity."""
 
     name: str  # the model as it was given, without a revision
     path: str  # of the folder
@@ -206,7 +206,7 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a damaged one is refused, which others would ignore."""
+    """Read a JSON object; refuse a damaged one, because transformers would ignore it."""
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
@@ -248,12 +248,12 @@ def fingerprint(path: Path) -> str:
     files = []
     for name, file in _files(path):
         state = file.stat()
-        # A copy can bring its time of modification along, but not the one of its state.
+        # `cp -p` keeps the time of modification, but no copy keeps the time of the last change.
         files.append((name, file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
     return _hash(*files)
 
 
-# A command needs the hash of a model several times: before loading it, and for `run.json`.
+# A command needs the hash several times: before loading the model, and for `run.json`.
 @lru_cache
 def _hash(*files: tuple[Any, ...]) -> str:
     """Hash files by name, path and size; their times are keys of the cache, for changed files."""
@@ -272,7 +272,7 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
     """List the files of a model, or the one file that `path` is, with their names."""
     if not path.is_dir():
         return [(path.name, path)]
-    # In subfolders we hash only code and chat templates.
+    # Subfolders hold nothing else that we load.
     nested = [*sorted(path.glob("*/*.py")), *sorted(path.glob("*/*.jinja"))]
     files = [*sorted(path.iterdir()), *nested]
     named = [(file.relative_to(path).as_posix(), file) for file in files]

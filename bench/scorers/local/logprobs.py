@@ -29,21 +29,21 @@ from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
 from bench.scorers.local.prefix_tree import KeysComplete, Part, Tree, attending, current
 
-# Size of a piece of the vocabulary on a CPU, with logits that fit into its cache.
+# Tokens of the vocabulary at a time on a CPU, so that the logits fit into its cache.
 CPU_VOCABULARY = 2048
-# Number of logits of a piece on an accelerator.
+# The most logits that we compute at a time on an accelerator.
 MAX_LOGITS = 2**28
-# Above this share of different tokens, padded batches are as fast as a tree.
+# If more than this share of the tokens is left in the tree, padded batches are as fast.
 SPARSE = 0.9
 # Maximum error of hidden states of a tree, relative to their norm.
 TOLERANCE = {torch.float32: 1e-3}
 LOW_PRECISION_TOLERANCE = 0.05
-# The test of a model: tokens of a stretch, and lengths of the texts of a batch.
+# For the self-test: tokens of a stretch of the tree, and lengths of the texts of a batch.
 TRIAL_TOKENS = 7
 TRIAL_LENGTHS = (40, 9, 2)
-# Entries of a configuration that limit the view of a token; transformers' masks follow these.
+# Configuration entries that limit how far back a token sees; transformers' masks apply these.
 MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
-# Other such entries; a model's own code follows these.
+# Further entries of this kind, which only the model's own code applies.
 OWN_LIMIT = re.compile(
     r"^(?!num_|n_).*(window|span)(s|_sizes?|_lengths?)?$|attention_chunk|chunk_length"
     r"|^index_(topk|block_size|local_blocks)|^compress_"
@@ -79,7 +79,10 @@ class LogprobReader:
         parts = set(getattr(network, "hf_device_map", {}).values())
         distributed = len(parts) > 1 or "disk" in parts
         self._separable = not distributed and self._body_and_head_agree()
-        can_share = _attends_by_interface(network) and not distributed
+        # In networks with this table of transformers, only the mask decides which tokens see which.
+        module = sys.modules[type(network).__module__]
+        by_mask = hasattr(module, "ALL_ATTENTION_FUNCTIONS")
+        can_share = by_mask and module.__name__.startswith("transformers.") and not distributed
         # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
         self._by_block = can_share and where.device.type == "cpu"
         self._trees = can_share and agree(self._in_tree(), network.dtype)
@@ -107,7 +110,7 @@ class LogprobReader:
                 read = self._read_tree(tree, [rows[i] for i in waiting])
                 for i, row_values in zip(waiting, read, strict=True):
                     values[i] = row_values
-                # A masked NaN makes also states NaN that do not see it, so repeat these in batches.
+                # NaN spreads through the mask to other texts, so we repeat these in batches.
                 waiting = [i for i in waiting if not np.isfinite(values[i]).all()]
         waiting.sort(key=lambda i: -len(rows[i].ids))
         lengths = [len(rows[i].ids) for i in waiting]
@@ -370,14 +373,6 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
     tolerance = TOLERANCE.get(dtype, LOW_PRECISION_TOLERANCE)
     off = (states.float() - expected.float()).norm(dim=-1)
     return bool((off <= tolerance * expected.float().norm(dim=-1)).all())
-
-
-def _attends_by_interface(network: Any) -> bool:
-    """Return whether only the mask decides which tokens see which."""
-    module = type(network).__module__
-    return module.startswith("transformers.") and hasattr(
-        sys.modules[module], "ALL_ATTENTION_FUNCTIONS"
-    )
 
 
 def trial_ids(network: Any, n: int) -> torch.Tensor:

@@ -20,7 +20,7 @@ import torch
 from transformers import AttentionInterface
 
 NAME = "bench_tree"
-# The same for a pass that ends when all layers have their keys and values.
+# The attention of a pass that only fills the cache.
 KEYS_NAME = "bench_tree_keys"
 # Tokens of a block: smaller blocks have fewer visible tokens, larger ones fill the matrix units.
 BLOCK = 128
@@ -41,7 +41,7 @@ class Part:
 
     nodes: np.ndarray  # this stretch
     above: np.ndarray  # the ancestors of its first node, from the root
-    cached: np.ndarray  # both; these have keys and values after the pass
+    cached: np.ndarray  # `above` and `nodes`; the cache holds their keys and values after the pass
     ends: np.ndarray  # for each of `cached`, the number after its last descendant
 
     @property
@@ -84,7 +84,9 @@ class Tree:
         ids, depths, ended = [nothing], [nothing], []
         before, path, size = nothing, nothing, 0
         for i in sorted(range(len(rows)), key=lambda i: tuple(sequences[i])):
-            shared = _shared(before, rows[i])
+            both = min(len(before), len(rows[i]))
+            differ = np.flatnonzero(before[:both] != rows[i][:both])
+            shared = int(differ[0]) if len(differ) else both
             ended.append((path[shared:], size))
             new = len(rows[i]) - shared
             path = np.concatenate([path[:shared], np.arange(size, size + new)])
@@ -109,12 +111,6 @@ class Tree:
         nodes = np.arange(first, min(first + size, len(self)))
         cached = np.concatenate([above, nodes])
         return Part(nodes, above, cached, self.end[cached])
-
-
-def _shared(before: np.ndarray, row: np.ndarray) -> int:
-    least = min(len(before), len(row))
-    differ = np.flatnonzero(before[:least] != row[:least])
-    return int(differ[0]) if len(differ) else least
 
 
 # The stretch of a pass, for the attention.

@@ -13,8 +13,8 @@ from transformers.models.auto import modeling_auto as auto
 from bench.core.errors import BadInput
 from bench.scorers.local.checkpoint import SERVE
 
-# Weights without a place in a network that change no number. transformers knows more of them, by
-# the class of the network.
+# Weights that a network may leave out, because they change no number. transformers itself ignores
+# more of them, by the class of the network.
 HARMLESS = re.compile(
     r"(^|\.)(inv_freq|position_ids)$"  # computed from the configuration
     r"|\.(masked_bias|causal_mask)$|\.(attn|attention)\.bias$"  # masks of attention
@@ -22,7 +22,7 @@ HARMLESS = re.compile(
     r"|^v_head\."  # of training by rewards
     r"|\._extra_state$"  # of training in 8 bits
 )
-# Heads of BERT and its relatives that predict no words.
+# Heads of BERT-like models that do not predict words.
 OTHER_HEADS = re.compile(r"(^|\.)(pooler|seq_relationship)\.")
 # Scales of activations and of the cache, which are not quantized here.
 SCALES = re.compile(r"(^|[._])(input|output|[kqv])_(scale|zero_point|global_scale)$")
