@@ -142,15 +142,12 @@ def options() -> Iterator[str]:
         yield ""
 
 
-def other_commands() -> Iterator[str]:
-    """Yield for each command what it does, its arguments and options, and examples."""
+def all_commands() -> Iterator[str]:
+    """Yield a table of the commands, each with an example."""
+    yield from head("command", "what it does", "for example")
     for name, command in commands().items():
-        yield from ["", f"### bench {name}", "", command.help.replace("\n", " "), ""]
-        if name != "run":
-            yield from head("argument or option", "what it is")
-            yield from (row(spelling(one), one.help) for one in command.params)
-        examples = command.epilog.partition(":")[2].split("\n")
-        yield from ["", "```bash", *filter(None, map(str.strip, examples)), "```", ""]
+        example = command.epilog.partition(":")[2].strip().splitlines()[0]
+        yield row(code(f"bench {name}"), command.help, code(example))
 
 
 def scores(benchmark: str) -> Iterator[str]:
@@ -187,7 +184,7 @@ def alternative(output: dict[str, Any]) -> str:
     return " ".join(re.sub(r"[][]", "", text).split())
 
 
-TABLES = {"commands": other_commands, "gallery": gallery, "options": options, "scores": scores}
+TABLES = {"commands": all_commands, "gallery": gallery, "options": options, "scores": scores}
 
 
 def commands() -> dict[str, Any]:

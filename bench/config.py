@@ -53,11 +53,18 @@ class Options(BaseModel):
     def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
+        An option of a nested model, for example `concurrency` of `limits`, can stand beside it.
         `BadInput` names a wrong option by its key, or as the `command` line spells it.
         """
         if not isinstance(given, Mapping):
             return given or cls()
         values = {name: value for name, value in given.items() if value is not None}
+        for name, field in cls.model_fields.items():
+            group = group_of(field)
+            nested = [key for key in (group.described() if group else ()) if key in values]
+            if nested and isinstance(values.get(name, {}), Mapping):
+                own = {key: values.pop(key) for key in nested}
+                values[name] = {**values.get(name, {}), **own}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -306,10 +313,6 @@ class Where(Options):
     judge_price: Price | None = option(None, metavar="IN,OUT")
     """The same of the judge; default: --price if model and judge are one."""
 
-    speed: Price | None = option(None, metavar="IN,OUT")
-    """Tokens per second that the model reads, and writes, here, like 20000,1500; for --dry-run.
-    Default: no hours are given."""
-
     out: str | Path | None = option(None, metavar="DIR")
     """Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID."""
 
@@ -366,8 +369,8 @@ class RunConfig(Generation, Where):
     seed: int = 0
     """Seed of the first repeat; default: 0."""
 
-    read: Literal["text", "letters", "options"] | None = option(
-        None, metavar="MODE", alias="--answer-mode"
+    answer_mode: Literal["text", "letters", "options"] | None = option(
+        None, metavar="MODE", alias="--read"
     )
     """Answer mode of choices: text (generated reply), letters or options (their probabilities);
     default: the first that the model supports."""

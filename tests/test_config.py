@@ -12,7 +12,7 @@ from bench.config import RunConfig
         ({"limit": True}, "limit: True is not a whole number"),
         ({"temperature": float("inf")}, "inf is not allowed; it has to be a finite number"),
         ({"limits": {"jobs": 1}}, "option 'jobs' is unknown; allowed: concurrency, timeout, bud"),
-        ({"read": "minds"}, "read 'minds' is unknown; allowed: text, letters, options"),
+        ({"answer_mode": "minds"}, "answer_mode 'minds' is unknown; allowed: text, letters, opt"),
         ({"presets": "paper"}, "did you mean preset?"),
         ({"settings": {"bos": 1}}, "settings: 1 is not a text; put quotes around it"),
     ],

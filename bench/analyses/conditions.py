@@ -34,7 +34,7 @@ def prompting(run: Run) -> str:
 
     Released prompts of some models always have the instruction to be unbiased. This is Q+IF.
     """
-    has_instruction = run.metadata["wording"]["unbiased_instruction"]
+    has_instruction = run.metadata["prompts"]["unbiased_instruction"]
     return "Q+IF" if has_instruction else str(run.metadata["asked"]["settings"]["prompting"])
 
 

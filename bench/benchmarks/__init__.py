@@ -27,7 +27,7 @@ OWN = ("mcbe", "cbbq", "nli_coal")
 
 def names() -> tuple[str, ...]:
     """Return the names of all benchmarks, first the benchmarks of this package."""
-    return (*OWN, *_others())
+    return (*OWN, *_plugins())
 
 
 def resolve(name: str) -> str:
@@ -36,11 +36,11 @@ def resolve(name: str) -> str:
     Raises:
         BadInput: there is no such benchmark.
     """
-    wanted = name.strip().lower().replace("-", "_")
-    # Other packages come second, because a search for them takes time.
-    if wanted not in OWN and wanted not in _others():
+    module_name = name.strip().lower().replace("-", "_")
+    # Plug-ins are looked up second, because searching for them takes time.
+    if module_name not in OWN and module_name not in _plugins():
         raise BadInput(expected(name, names(), "benchmark"))
-    return wanted
+    return module_name
 
 
 def get(name: str) -> "Benchmark":
@@ -55,23 +55,24 @@ def get(name: str) -> "Benchmark":
 @cache
 def _load(name: str) -> "Benchmark":
     if name in OWN:
-        own: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
-        return own
-    entry = _others()[name]
-    place, remedy = f"benchmark {name} ({entry.value})", "; mend or uninstall its package"
-    with explain_others(BadInput, f"{place} cannot be loaded: ", remedy):
-        benchmark: Benchmark = entry.load()
+        benchmark: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
+        return benchmark
+    entry = _plugins()[name]
+    title = f"benchmark {name} ({entry.value})"
+    remedy = "; mend or uninstall its package"
+    with explain_others(BadInput, f"{title} cannot be loaded: ", remedy):
+        benchmark = entry.load()
         benchmark.code = Code(plugin_files(entry.module, entry.dist), since=STARTED)
-        own_name = benchmark.metadata.name
-    if own_name != name:
-        raise BadInput(f"{place}: calls itself {own_name!r}")
+        declared_name = benchmark.metadata.name
+    if declared_name != name:
+        raise BadInput(f"{title}: calls itself {declared_name!r}")
     return benchmark
 
 
 @cache
-def _others() -> "dict[str, EntryPoint]":
+def _plugins() -> "dict[str, EntryPoint]":
     """Return the benchmarks of other packages by name."""
     from importlib.metadata import entry_points  # `bench --help` needs none
 
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    return {name: entry for name, entry in found.items() if name not in OWN}
+    entries = entry_points(group=GROUP)
+    return {entry.name: entry for entry in entries if entry.name not in OWN}

@@ -1,7 +1,7 @@
-"""A benchmark as one object: the class `Benchmark`, and the descriptions that it is made of.
+"""The class `Benchmark`, and the classes that describe its data and tasks.
 
-A benchmark is an object `BENCHMARK` of a subclass of `Benchmark`, in a package of its own.
-docs/new_benchmark.md has a short one from outside.
+A benchmark is a package with an object `BENCHMARK` of a subclass of `Benchmark`;
+docs/new_benchmark.md shows a short example.
 """
 
 import tomllib
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.inputs import PACKAGE_CODE, Code
 from bench.core.shipped import NOTEBOOKS
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 from bench.tasks.request import AnswerMode, Request, Setting
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Release:
 
     Attributes:
         host: `github` or `hub`; empty if no address is known.
-        repository, commit: the address there.
-        tolerant: settings under which `bench fetch` takes a release with faults.
+        repository, commit: the address at this host.
+        tolerant: settings with which `bench fetch` accepts the faults of the release.
         arrange: maps the paths of a repository's tables to the names that the loader knows, for
             example `Gender.xlsx` to `xlsx_files/gender.xlsx`.
         prompts: the prompts in the authors' scripts.
-        reply_limit: returns how many tokens the script of a prompt set lets a reply have.
+        reply_limit: returns the limit of tokens in the authors' script for a prompt set.
 
     Examples:
         >>> from bench import benchmarks
@@ -66,7 +66,7 @@ class Release:
 
 
 def _nothing(item: Any) -> str:
-    """Return an empty text: there is nothing to say about an item."""
+    """Return an empty text, for an item without a fault."""
     return ""
 
 
@@ -76,12 +76,12 @@ class Metadata:
 
     Attributes:
         folder: the folder with `samples/`, `prompts.toml` and `NAME.ipynb`.
-        layout: the files of its data in words.
+        layout: a description of its data files, for messages.
         categories: names of the release's categories in the language of the data.
         language: code of the release's language; empty if each category is a language.
-        units: the units that the bootstrap resamples, as a plural noun: scenes.
-        notebook: its page in reports; default: `NAME.ipynb` in the folder.
-        fault: names the fault of the data in an item that is asked nonetheless; empty without one.
+        units: the units that the bootstrap resamples, as a plural noun, for example scenes.
+        notebook: the notebook of its page in reports; default: `NAME.ipynb` in the folder.
+        fault: returns the fault of an item that is asked in spite of it; "" if there is none.
 
     Examples:
         >>> from bench import benchmarks
@@ -110,7 +110,7 @@ class Metadata:
 
     @property
     def no_data(self) -> str:
-        """What is wrong with a folder that lacks its data, and what to do; for messages."""
+        """The message for a folder without its data: the fault and the remedy."""
         return (
             f"holds no data of {self.title} in the layout of its release; expected {self.layout}; "
             "put the released files there, or write a plug-in benchmark (docs/new_benchmark.md)"
@@ -118,7 +118,7 @@ class Metadata:
 
     @property
     def prompts(self) -> Path:
-        """The file of its own prompt set."""
+        """The file of the default prompt set."""
         return self.folder / "prompts.toml"
 
     @property
@@ -136,7 +136,7 @@ def read_metadata(
     """Read the description of a benchmark of this package from its `metadata.toml`.
 
     Args:
-        release: the fields of `Release` that are functions or prompts.
+        release: fields of `Release` that cannot stand in a TOML file: functions and prompts.
     """
     values = tomllib.loads((package / "metadata.toml").read_text("utf-8"))
     paper = values.pop("paper")
@@ -151,7 +151,7 @@ def read_metadata(
 
 
 def settings_of_data(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting]:
-    """Describe the settings of a loader, by the allowed values of each, the default first."""
+    """Describe the settings of a loader by their allowed values, the default first."""
     return {name: Setting(values, of_data=True) for name, values in allowed.items()}
 
 
@@ -160,13 +160,13 @@ class Task:
     """A task of a benchmark.
 
     Attributes:
-        request_types: request types that answer it, beside the ones of a choice.
-        answer_modes: how a choice can be read, the best first; none if there is no choice.
-        applies_to: values that fields of an item need, for example `{"condition": "ambiguous"}`;
-            default: this task is about every item.
+        request_types: request types that can answer the task, in addition to those of a choice.
+        answer_modes: the ways to read a choice, the best first; empty if there is no choice.
+        applies_to: fields and values that an item must have, for example
+            `{"condition": "ambiguous"}`. Default: the task is about every item.
         excluded: returns why an item of this task cannot be asked; empty if it can.
-        judge: `needed` or `wanted` if this task has a use for a judge.
-        judge_if: values that settings need for this.
+        judge: `needed` or `wanted` if a judge rates its replies; else "".
+        judge_if: the settings under which the judge is used.
         choices: the names of the answers to a choice, in the order of their log-probabilities.
         unit: the unit of answers that are numbers.
 
@@ -185,21 +185,21 @@ class Task:
     choices: Sequence[str] = ()
     unit: str = ""
 
-    def request_types_for(self, read: str | None = None) -> tuple[str, ...]:
+    def request_types_for(self, answer_mode: str | None = None) -> tuple[str, ...]:
         """Return the request types that can answer this task, the best first.
 
         Args:
-            read: the answer mode, if one was chosen.
+            answer_mode: the chosen one; default: all.
         """
-        modes = [READ[mode] for mode in self.answer_modes if read in (None, mode)]
-        return (*self.request_types, *dict.fromkeys(modes))
+        modes = [mode for mode in self.answer_modes if answer_mode in (None, mode)]
+        return (*self.request_types, *dict.fromkeys(ANSWER_MODES[mode] for mode in modes))
 
     def applies(self, item: Any) -> bool:
         """Return whether this task is about an item."""
         return {name: getattr(item, name) for name in self.applies_to} == self.applies_to
 
     def judged(self, settings: Mapping[str, str]) -> str:
-        """Return `needed` or `wanted` if a judge is of use under the settings; else ""."""
+        """Return `needed` or `wanted` if the settings involve a judge; else ""."""
         return self.judge if self.judge_if.items() <= settings.items() else ""
 
 
@@ -211,8 +211,8 @@ class Values(NamedTuple):
             the range of a number.
         verdicts: the verdict of each value, see `bench.tasks.VERDICTS`; values that are not named
             are `other`. Empty if no answer is right or wrong.
-        unknown: the value that decides nothing, if there is one. Its verdict is `unknown` unless
-            `verdicts` names it, for example as right.
+        unknown: the value for "cannot tell", if there is one. Its verdict is `unknown` unless
+            `verdicts` has another one, for example `right`.
 
     Examples:
         >>> values = Values({"A": "yes", "B": "no"}, {"yes": "stereotyped"})
@@ -226,7 +226,7 @@ class Values(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The values that can be answered, in the order of the alphabet."""
+        """The possible values in alphabetical order."""
         values = self.choices.values() if isinstance(self.choices, Mapping) else self.choices
         return tuple(sorted(set(map(str, values))))
 
@@ -248,8 +248,8 @@ class Benchmark(ABC):
         settings: the settings of its loader (`of_data`), then the settings of its requests.
         metrics: its metrics: primary metrics and cards.
         parse_by: the fields of an item on which `parse` depends. Equal replies to items with the
-            same fields are parsed once; by default each item's by themselves.
-        code: its code, as this process has imported it.
+            same fields are parsed once. Default: replies to different items are never shared.
+        code: the code of its package as this process imported it.
 
     Examples:
         >>> from bench import benchmarks
@@ -270,8 +270,8 @@ class Benchmark(ABC):
 
     @property
     def parser(self) -> str:
-        """The hash of the code that parses replies; a new one if its files have changed."""
-        # A benchmark of this package has the package's code, which we look through once.
+        """A hash of the code that parses replies, which changes with the files of the code."""
+        # A benchmark of this package has the same code as the package, so it counts once.
         return "-".join(code.key()[:16] for code in dict.fromkeys([PACKAGE_CODE, self.code]))
 
     @property
@@ -283,9 +283,9 @@ class Benchmark(ABC):
 
     @abstractmethod
     def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
-        """Return the files of each category in a folder; none if it holds no such data.
+        """Return the files of each category in a folder; empty if it holds no such data.
 
-        If the rows of a single file name their categories, or its name does, `folder` can be it.
+        `folder` can be a single file if its name or its rows tell the category.
         """
 
     @abstractmethod
@@ -296,7 +296,7 @@ class Benchmark(ABC):
         """
 
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        """List rows that are refused or odd, and numbers (see `bench.data.checks`)."""
+        """List refused and odd rows, and the counts of rows (see `bench.data.checks`)."""
         from bench.data.checks import check_tables, items_of
 
         return check_tables(self, folder, items_of(self, folder, **settings))
@@ -351,7 +351,7 @@ class Benchmark(ABC):
 class PackagedBenchmark(Benchmark):
     """A benchmark of this package: its modules `checks` and `scores` stand beside its class.
 
-    We import these when they are needed, because they need pandas.
+    The modules are imported at the first use, because they import pandas.
     """
 
     def _module(self, name: str) -> Any:

@@ -1,15 +1,31 @@
-"""The parts of the `bench` command: its app, and the descriptions of commands and options."""
+"""The parts of the `bench` command: its app, and the arguments and options that commands share."""
 
 from collections.abc import Callable
 from enum import StrEnum
 from inspect import getdoc
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
 from bench import __version__
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Describe an argument."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+def option(metavar: str, help: str, *flags: str) -> Any:
+    """Describe an option; its flag is by default the name of the parameter."""
+    return typer.Option(*flags, metavar=metavar, help=help)
+
+
+def switch(flag: str, help: str) -> Any:
+    """Describe an option without a value."""
+    return typer.Option(flag, metavar="", help=help)
+
 
 # Formats of findings, and of scores and estimates.
 CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
@@ -18,25 +34,33 @@ Format = StrEnum("Format", ["table", "csv", "json", "latex"])
 PLAN = "Plan and check"
 MAKE = "Make items and models"
 
+BenchmarkName = Annotated[str, argument("BENCHMARK", "mcbe, cbbq or nli_coal.")]
+Runs = Annotated[
+    list[str], argument("RUN_DIR", "Folders that `bench run` wrote, or folders above them.")
+]
+PrintFormat = Annotated[
+    Format, option("NAME", "table (for people), csv, json or latex.", "--format")
+]
+Full = Annotated[
+    bool,
+    switch(
+        "--full",
+        "Print all scores by category, and different scores of preset official, "
+        "instead of sentences.",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    switch(
+        "--dry-run",
+        "Ask nothing and write nothing; print requests, tokens and, with a price, costs.",
+    ),
+]
+
 
 def examples(*calls: str) -> str:
     """Return the end of a help text: calls of `bench`."""
     return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
-
-
-def argument(metavar: str, help: str, default: Any = ...) -> Any:
-    """Describe an argument; by default it is required."""
-    return typer.Argument(default, metavar=metavar, help=help)
-
-
-def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
-    """Describe an option; with the default `...` it is required."""
-    return typer.Option(default, *filter(None, [flag]), metavar=metavar, help=help)
-
-
-def switch(flag: str, help: str) -> Any:
-    """Describe an option without a value."""
-    return typer.Option(False, flag, metavar="", help=help)
 
 
 app = typer.Typer(
@@ -48,28 +72,34 @@ app = typer.Typer(
 )
 
 
-def command(*calls: str, panel: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function, with calls as examples in its help.
+class Command(TyperCommand):
+    """A command that gets its parameters when it is chosen.
 
-    It gets its parameters when it is chosen, because the models of options take as long to import
-    as the rest of `bench --help`, which shows none of them.
+    The models of options take as long to import as the rest of `bench --help`, which shows none of
+    them.
     """
 
+    functions: ClassVar[dict[str | None, Callable[..., None]]] = {}
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        self.complete()
+        return super().make_context(*args, **extra)
+
+    def complete(self) -> None:
+        """Add the parameters of the function, and the options of a run."""
+        from bench.cli.options import with_options
+
+        alone = typer.Typer(add_completion=False)
+        alone.command()(with_options(self.functions[self.name]))
+        complete = get_command(alone)
+        self.params, self.callback = complete.params, complete.callback
+
+
+def command(*calls: str, panel: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function, with calls as examples in its help."""
+
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        class Command(TyperCommand):
-            def make_context(self, *args: Any, **extra: Any) -> Any:
-                self.complete()
-                return super().make_context(*args, **extra)
-
-            def complete(self) -> None:
-                """Add the parameters of the function, and the options of a model."""
-                from bench.cli.options import with_options
-
-                alone = typer.Typer(add_completion=False)
-                alone.command()(with_options(function))
-                complete = get_command(alone)
-                self.params, self.callback = complete.params, complete.callback
-
+        Command.functions[function.__name__] = function
         add = app.command(
             function.__name__,
             cls=Command,
@@ -86,7 +116,7 @@ def command(*calls: str, panel: str = "") -> Callable[[Callable[..., None]], Cal
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version."),
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     if version:
         print(__version__)

@@ -4,39 +4,47 @@ import sys
 import webbrowser
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.benchmarks import get, names
 from bench.cli import printing
-from bench.cli.app import PLAN, CheckFormat, Format, argument, command, given, switch
+from bench.cli.app import (
+    PLAN,
+    BenchmarkName,
+    CheckFormat,
+    DryRun,
+    Format,
+    Full,
+    PrintFormat,
+    Runs,
+    argument,
+    command,
+    option,
+    switch,
+)
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 
-BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
-RUNS = argument("RUN_DIR", "Folders that `bench run` wrote, or folders above them.")
-FORMAT = given("NAME", "table (for people), csv, json or latex.", Format.table, "--format")
-FULL = switch(
-    "--full",
-    "Print all scores by category, and different scores of preset official, instead of sentences.",
-)
-DRY_RUN = switch(
-    "--dry-run", "Ask nothing and write nothing; print requests, tokens and, with a price, costs."
-)
+if TYPE_CHECKING:
+    from bench.benchmarks.base import Benchmark
 
 
 @command(
     "run cbbq --model simulated:bias=0.7 --limit 20",
-    "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
+    "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --answer-mode letters --categories gender,age",
 )
 def run(
-    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.", ""),
+    benchmark: Annotated[
+        str, argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.")
+    ] = "",
     *,
-    source: str = given(
-        "RUN", "Folder or run.json of a run: repeat its requests, and compare.", flag="--from"
-    ),
-    dry_run: bool = DRY_RUN,
-    full: bool = FULL,
-    format: Format = FORMAT,
+    source: Annotated[
+        str,
+        option("RUN", "Folder or run.json of a run: repeat its requests, and compare.", "--from"),
+    ] = "",
+    dry_run: DryRun = False,
+    full: Full = False,
+    format: PrintFormat = Format.table,
     **options: Any,
 ) -> None:
     """Ask a model, write the records, print the results. An interrupted run continues."""
@@ -62,14 +70,17 @@ def run(
     panel=PLAN,
 )
 def requests(
-    benchmark: str = BENCHMARK,
+    benchmark: BenchmarkName,
     *,
-    out: str = given("FILE", "File of the requests, like next.jsonl.", ...),
-    results: str = given(
-        "FILE",
-        "Results so far, a file or a folder of files (*.jsonl): write the remaining requests, "
-        "and the stage that needs these replies. Default: no results yet.",
-    ),
+    out: Annotated[str, option("FILE", "File of the requests, like next.jsonl.")],
+    results: Annotated[
+        str,
+        option(
+            "FILE",
+            "Results so far, a file or a folder of files (*.jsonl): write the remaining requests, "
+            "and the stage that needs these replies. Default: no results yet.",
+        ),
+    ] = "",
     **options: Any,
 ) -> None:
     """Write the requests of a run as a batch file in OpenAI's form, and print the next step.
@@ -98,10 +109,12 @@ def requests(
 
 @command("score reports/runs", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
 def score(
-    runs: list[str] = RUNS,
-    preset: str = given("NAME", "robust, official or paper; default: the run's own."),
-    full: bool = FULL,
-    format: Format = FORMAT,
+    runs: Runs,
+    preset: Annotated[
+        str, option("NAME", "robust, official or paper; default: the run's own.")
+    ] = "",
+    full: Full = False,
+    format: PrintFormat = Format.table,
 ) -> None:
     """Score stored records again, without asking a model."""
     from bench.runs.open import open_runs
@@ -111,8 +124,8 @@ def score(
 
 @command("answers reports/runs/*/cbbq-* --out answers.html", "answers reports/runs/MODEL/CBBQ-ID")
 def answers(
-    runs: list[str] = RUNS,
-    out: str = given("FILE", "File of the page; default: ./answers.html."),
+    runs: Runs,
+    out: Annotated[str, option("FILE", "File of the page; default: ./answers.html.")] = "",
 ) -> None:
     """Write a page of questions, with the answers of any runs on one benchmark."""
     from bench.report import site
@@ -123,8 +136,8 @@ def answers(
 
 @command("export reports/runs --out results", "export reports/runs/MODEL/CBBQ-ID")
 def export(
-    runs: list[str] = RUNS,
-    out: str = given("DIR", "Folder to write; default: ./eee."),
+    runs: Runs,
+    out: Annotated[str, option("DIR", "Folder to write; default: ./eee.")] = "",
 ) -> None:
     """Write scores and answers for other programs, as Every Eval Ever reads them."""
     from bench.export import eee
@@ -137,11 +150,11 @@ def export(
 
 @command("report", "report mine.yml --out reports/mine")
 def report(
-    study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
-    out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
-    in_browser: bool = switch("--open", "Open the index in a browser."),
-    dry_run: bool = DRY_RUN,
-    format: Format = FORMAT,
+    study: Annotated[str, argument("STUDY.yml", "The study; default: the demo study.")] = "",
+    out: Annotated[str, option("DIR", "Folder of the report; default: ./reports/STUDY.")] = "",
+    in_browser: Annotated[bool, switch("--open", "Open the index in a browser.")] = False,
+    dry_run: DryRun = False,
+    format: PrintFormat = Format.table,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.core import default_folders
@@ -180,7 +193,7 @@ def _show(page: Path, in_browser: bool) -> None:
 
 @command("notebooks work", "notebooks .")
 def notebooks(
-    folder: str = argument("DIR", "Folder to copy them to; made if missing."),
+    folder: Annotated[str, argument("DIR", "Folder to copy them to; made if missing.")],
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
     from bench.core.shipped import NOTEBOOKS, copy_files
@@ -194,17 +207,17 @@ def notebooks(
 
 @command("data", "data cbbq --check")
 def data(
-    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
+    benchmark: Annotated[
+        str, argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.")
+    ] = "",
     *,
-    check: bool = switch("--check", "List odd values of the data, row by row."),
-    format: CheckFormat = given("NAME", "table, csv or json.", "table"),
+    check: Annotated[bool, switch("--check", "List odd values of the data, row by row.")] = False,
+    format: Annotated[CheckFormat, option("NAME", "table, csv or json.")] = (CheckFormat.table),
     **options: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as datasets
     from bench import tasks
-    from bench.data.manifest import own_prompts
-    from bench.tasks import prompts
 
     if format == "csv" and not check:
         raise BadInput("--format csv: is for --check; give table or json")
@@ -219,52 +232,63 @@ def data(
         findings = datasets.check(datasets.find(chosen[0], folder), **of_data)
         printing.check(chosen[0], findings, format)
         return
-    sources: list[dict[str, Any]] = []
-    for own in chosen:
-        source = datasets.find(own, folder)
-        items, effects = datasets.read(source, **of_data)
-        categories = Counter(item.category for item in items)
-        touched = [
-            {
-                "state": "left out" if effect.left_out else "touched",
-                "where": ", ".join(filter(None, (effect.category, effect.task))),
-                "rows": effect.rows,
-                "what": effect.what,
-            }
-            for effect in effects
-        ]
-        counts = {"items": len(items), "categories": categories, "touched": touched}
-        sources.append({**source.describe(), **counts})
-        if format == "json":
-            continue
-        unit = "category" if len(categories) == 1 else "categories"
-        print(f"{own.metadata.title}: {len(items):,} items in {len(categories)} {unit}")
-        file = own_prompts(source.folder)
-        wording = file and f"{prompts.load(own, None, source.folder).label}: {file}"
-        rows = [
-            ("found", f"{source.found}: {source.folder}"),
-            ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
-            ("licence", source.licence),
-            ("wording", wording),
-            ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
-            ("note", source.note),
-            *((row["state"], "{where}: {rows:,} rows, {what}".format(**row)) for row in touched),
-        ]
-        for key, value in rows:
-            if value:
-                printing.show(f"  {key:8} {value}")
+    sources = [_described(benchmark, folder, of_data) for benchmark in chosen]
     if format == "json":
-        printing.print_json(sources)
+        printing.print_json([description for description, _lines in sources])
+        return
+    for _description, lines in sources:
+        for line in filter(None, lines):
+            printing.show(line)
+
+
+def _described(
+    benchmark: "Benchmark", folder: str, of_data: dict[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Describe the data of a benchmark, for JSON and in lines."""
+    from bench import data as datasets
+    from bench.data.manifest import own_prompts
+    from bench.tasks import prompts
+
+    source = datasets.find(benchmark, folder)
+    items, effects = datasets.read(source, **of_data)
+    categories = Counter(item.category for item in items)
+    changes = [
+        {
+            "state": "excluded" if effect.is_excluded else "modified",
+            "where": ", ".join(filter(None, (effect.category, effect.task))),
+            "rows": effect.rows,
+            "what": effect.what,
+        }
+        for effect in effects
+    ]
+    file = own_prompts(source.folder)
+    unit = "category" if len(categories) == 1 else "categories"
+    rows = [
+        ("found", f"{source.found}: {source.folder}"),
+        ("version", f"{source.name}, {source.version}, sha256 {source.sha256[:12]}"),
+        ("licence", source.licence),
+        ("prompts", file and f"{prompts.load(benchmark, None, source.folder).label}: {file}"),
+        ("items", ", ".join(f"{name} {count:,}" for name, count in categories.items())),
+        ("note", source.note),
+        *((row["state"], "{where}: {rows:,} rows, {what}".format(**row)) for row in changes),
+    ]
+    lines = [f"{benchmark.metadata.title}: {len(items):,} items in {len(categories)} {unit}"]
+    lines += [f"  {key:8} {value}" if value else "" for key, value in rows]
+    counts = {"items": len(items), "categories": categories, "effects": changes}
+    return {**source.describe(), **counts}, lines
 
 
 @command("fetch mcbe", "fetch cbbq --from CBBQ.zip")
 def fetch(
-    benchmark: str = BENCHMARK,
-    source: str = given(
-        "DIR",
-        "Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
-        flag="--from",
-    ),
+    benchmark: BenchmarkName,
+    source: Annotated[
+        str,
+        option(
+            "DIR",
+            "Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+            "--from",
+        ),
+    ] = "",
 ) -> None:
     """Copy a released data set to the user's data folder."""
     from bench.data.fetch import fetch as download

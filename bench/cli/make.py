@@ -1,7 +1,9 @@
 """Commands that make items and models: data of your own, classifiers."""
 
+from typing import Annotated
+
 from bench.benchmarks import get, resolve
-from bench.cli.app import MAKE, argument, command, given
+from bench.cli.app import MAKE, argument, command, option
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.core.shipped import copy_files
@@ -9,8 +11,8 @@ from bench.core.shipped import copy_files
 
 @command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)
 def new(
-    benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
-    folder: str = argument("DIR", "Folder of the data; made if missing."),
+    benchmark: Annotated[str, argument("BENCHMARK", "cbbq or mcbe.")],
+    folder: Annotated[str, argument("DIR", "Folder of the data; made if missing.")],
 ) -> None:
     """Begin data of your own: a folder with two items and a commented manifest."""
     from bench.data.readers import as_path
@@ -37,12 +39,18 @@ def new(
     panel=MAKE,
 )
 def train(
-    checkpoint: str = argument("CHECKPOINT", "A base model, or an NLI classifier to go on with."),
+    checkpoint: Annotated[
+        str, argument("CHECKPOINT", "A base model, or an NLI classifier to go on with.")
+    ],
     *,
-    corpus: str = given("FILE", "Premises, hypotheses, labels: JSON Lines, CSV, Parquet.", ...),
-    out: str = given("DIR", "Folder of the trained model.", ...),
-    epochs: int | None = given("N", "Passes; default: 5 with a new head, else 3.", None),
-    seed: int = given("N", "Seed of a new head, of the order and of dropout.", 0),
+    corpus: Annotated[
+        str, option("FILE", "Premises, hypotheses, labels: JSON Lines, CSV, Parquet.")
+    ],
+    out: Annotated[str, option("DIR", "Folder of the trained model.")],
+    epochs: Annotated[
+        int | None, option("N", "Passes; default: 5 with a new head, else 3.")
+    ] = None,
+    seed: Annotated[int, option("N", "Seed of a new head, of the order and of dropout.")] = 0,
 ) -> None:
     """Train an NLI classifier; an interrupted training continues."""
     from bench.train import train as train_classifier

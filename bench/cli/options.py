@@ -1,6 +1,6 @@
-"""Make the options of a command from the fields of a pydantic model, and read their values.
+"""Make the options of a command from the fields of `RunConfig`, and read their values.
 
-This model is the only place with names, help texts, defaults and limits.
+This model is the only place with their names, help texts, defaults and limits.
 """
 
 import inspect
@@ -33,33 +33,33 @@ HEADINGS: Mapping[type[Options], str] = {
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
 OF_REQUESTS -= {"model", "judge", "name", "base", "label_names"}
 OF_REQUESTS |= {"leave_out"}
-# Models of the options of commands, and the names of these options.
-OF_COMMANDS: Mapping[str, tuple[type[Options], Collection[str]]] = {
-    "run": (RunConfig, RunConfig.described()),
-    "requests": (RunConfig, OF_REQUESTS),
-    "data": (RunConfig, ("data", "settings")),
+# The options of a run that commands have.
+OF_COMMANDS: Mapping[str, Collection[str]] = {
+    "run": RunConfig.described(),
+    "requests": OF_REQUESTS,
+    "data": ("data", "settings"),
 }
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its model in place of `**options`."""
+    """Give a command the options of a run in place of `**options`."""
     if command.__name__ not in OF_COMMANDS:
         return command
-    model, names = OF_COMMANDS[command.__name__]
-    *own, _options = inspect.signature(command).parameters.values()
-    declared = {parameter.name for parameter in own}
-    parts = HEADINGS if model is RunConfig else {}
-    headings = {name: title for part, title in parts.items() for name in part.described()}
-    parameters = [
-        _parameter(name, model.flag(name), field, headings.get(name))
-        for name, field in model.described().items()
+    names = OF_COMMANDS[command.__name__]
+    *parameters, _options = inspect.signature(command).parameters.values()
+    declared = {parameter.name for parameter in parameters}
+    headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
+    options = [
+        _parameter(name, RunConfig.flag(name), field, headings.get(name))
+        for name, field in RunConfig.described().items()
         if name in names and name not in declared
     ]
-    listed = sorted([*parameters, *own], key=lambda one: one.kind)  # arguments come first
+    # Arguments come first.
+    listed = sorted([*options, *parameters], key=lambda parameter: parameter.kind)
 
     @wraps(command)
     def call(**given: Any) -> None:
-        command(**read_options(model, given) | {name: given[name] for name in declared})
+        command(**read_options(given) | {name: given[name] for name in declared})
 
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     return call
@@ -76,7 +76,7 @@ def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> i
         default = field.default
     usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
     option = typer.Option(
-        *filter(None, [extra.get("alias"), flag]),
+        *filter(None, [flag, extra.get("alias")]),
         metavar=extra.get("metavar") or usual,
         help=help,
         rich_help_panel=heading,
@@ -99,9 +99,9 @@ def _kind(field: FieldInfo) -> Any:
     return str
 
 
-def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Read and check options from the values of typer; ignore empty values and other names."""
-    known = model.model_fields | model.described()
+    known = RunConfig.model_fields | RunConfig.described()
     options = {
         name: value
         for name, value in given.items()
@@ -109,11 +109,8 @@ def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, An
     }
     if "system" in options:
         options["system"] = _system_message(options["system"])
-    limits = {name: options.pop(name) for name in Limits.described() if name in options}
-    if limits:
-        options["limits"] = limits
-    config = model.of(options, command=True)
-    return config.model_dump(include=set(options), exclude_unset=True)
+    config = RunConfig.of(options, command=True)
+    return config.model_dump(exclude_unset=True)
 
 
 def _system_message(path: str) -> str:

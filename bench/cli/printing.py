@@ -60,9 +60,9 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     for run in runs:
         scores, metadata = run.scores_beside(preset), run.metadata
         has_others |= len(set(scores.preset)) > 1
-        source, wording = metadata["data"], f"wording {metadata['asked']['prompts']}"
+        source, prompts = metadata["data"], f"prompts {metadata['asked']['prompts']}"
         scored = f"; preset {preset}" if preset else ""
-        title = _safe(f"{source['name']}, version {source['version']}; {wording}{scored}")
+        title = _safe(f"{source['name']}, version {source['version']}; {prompts}{scored}")
         console.print(f"[bold]{_safe(run.label)}[/] on {run.benchmark}: {title}")
         if full:
             _print_scores(run, scores)
@@ -116,13 +116,15 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
         f"{len(replies):,} answers could be read. One that could not: "
         f"{f'“{reply}”' if reply else 'an empty reply'}."
     )
-    request_types, answer_modes, read = (run.metadata[name] for name in ("verbs", "reads", "read"))
+    request_types, answer_modes, by_task = (
+        run.metadata[name] for name in ("request_types", "answer_modes", "answer_mode")
+    )
     if "letters" in answer_modes and any(
-        read.get(task) == "text"
+        by_task.get(task) == "text"
         and answer_mode(run.definition.tasks[task], "letters", request_types, answer_modes)
         for task in replies.task.unique()
     ):
-        line += " Try: --read letters takes the likeliest letter instead of a reply."
+        line += " Try: --answer-mode letters takes the likeliest letter instead of a reply."
     return [*lines, line]
 
 
@@ -161,13 +163,21 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
 
 
 def estimates(given: "Sequence[Estimate]", format: str) -> None:
-    """Print the requests, tokens, costs and hours of runs; other formats have them by task."""
+    """Print the requests, tokens and costs of runs; other formats have them by task."""
     import pandas as pd
 
+    from bench.core.export import to_rows
     from bench.run import summed
 
     if format == "json":
-        runs = [run.as_dict() for run in given]
+        runs = [
+            {
+                **{"benchmark": run.benchmark, "model": run.model, "judge": run.judge},
+                **to_rows(run.total.to_frame().T)[0],
+                **{"parts": to_rows(run.parts), "notes": run.notes},
+            }
+            for run in given
+        ]
         print_json(runs[0] if len(runs) == 1 else runs)
         return
     if format != "table":

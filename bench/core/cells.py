@@ -55,7 +55,7 @@ def read_cell(text: str) -> str:
         ('yes', '', '3')
     """
     if len(text) > LONGEST_WORD and text[0].isalpha() and text[-1].isalnum():
-        return text  # at once, because tables have many texts such as ids
+        return text  # most texts of a table end here
     text = ENDS.sub("", text)
     return "" if MISSING.fullmatch(text) else WHOLE_FLOAT.sub(r"\1", text)
 

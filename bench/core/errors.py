@@ -65,7 +65,7 @@ class BudgetSpent(RunFailed):
 
 @contextmanager
 def explain_others(error_type: type[Exception], before: str, after: str = "") -> Iterator[None]:
-    """Explain whatever the code of others raises in the block, `sys.exit` too.
+    """Turn any exception of other people's code in this block, also `sys.exit`, into our error.
 
     Args:
         error_type: the class of the error, `BadInput` or `RunFailed`.

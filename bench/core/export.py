@@ -22,6 +22,10 @@ TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 # Columns of p values.
 P_VALUES = ("p", "p_adjusted", "p_readable", "p_conover", "p_wilcoxon")
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
+# Makes a table smaller if it is wider than its column, or than the page in a `table*`.
+AT_MOST_A_LINE = (
+    "\\noindent\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+)
 # A LaTeX table with more rows continues on the next page.
 MAX_ROWS_OF_A_PAGE = 40
 # Five pages of a paper.
@@ -56,10 +60,12 @@ def write_table(
     if len(frame) > MAX_LATEX_ROWS:
         (folder / f"{name}.tex").unlink(missing_ok=True)
         return
-    long = ", longtable" if len(frame) > MAX_ROWS_OF_A_PAGE else ""
-    head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
-    table = frame if shown is None else shown
-    atomic_write(folder / f"{name}.tex", head + to_latex(table, bool(long)))
+    is_long = len(frame) > MAX_ROWS_OF_A_PAGE
+    table = to_latex(frame if shown is None else shown, is_long)
+    packages = "booktabs, longtable}, and one column" if is_long else "booktabs, graphicx}"
+    head = f"% needs \\usepackage{{{packages}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
+    text = table if is_long else f"{AT_MOST_A_LINE}{table.rstrip()}}}\n"
+    atomic_write(folder / f"{name}.tex", head + text)
 
 
 def to_csv(frame: pd.DataFrame) -> str:

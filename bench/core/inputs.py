@@ -77,7 +77,7 @@ def _content(path: str, skipped: str = "") -> list[tuple[str, str]]:
 
 
 def hash_file(path: str | Path) -> str:
-    """Hash a file; one that cannot be read, or is no file of data, has its reason as hash."""
+    """Hash a file; if it cannot be read, or is no regular file, return the reason in its place."""
     if not os.path.isfile(path):
         return "no file"
     try:

@@ -60,3 +60,14 @@ def p_value(p: float) -> str:
         ('0.012', '< 0.001')
     """
     return "< 0.001" if p < 0.001 else decimals(p, 3)
+
+
+def p_words(p: float) -> str:
+    """Write a p value for a sentence.
+
+    Examples:
+        >>> p_words(0.0123), p_words(3e-9)
+        ('p = 0.012', 'p < 0.001')
+    """
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"

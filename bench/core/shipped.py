@@ -17,7 +17,7 @@ DEMO = _HOME / "reports" / "demo.yml"
 
 
 def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the files in a folder of the package, and `more`; overwrite no file that differs."""
+    """Copy a folder of the package, and the files `more`; refuse to overwrite changed files."""
     contents = {folder / file.name: file.read_text("utf-8") for file in more}
     contents |= {
         folder / file.relative_to(source): file.read_text("utf-8")

@@ -33,7 +33,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-# Reads JSON; an object with a key twice is refused.
+# Reads JSON, and refuses objects with a repeated key.
 STRICT_JSON = json.JSONDecoder(object_pairs_hook=_distinct)
 
 

@@ -83,7 +83,7 @@ class SettingEffect(NamedTuple):
     task: str
     rows: int
     what: str
-    left_out: bool
+    is_excluded: bool
 
 
 class Loaded(NamedTuple):

@@ -214,7 +214,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _with_origin(message: str, work: Path, origin: str) -> str:
-    """Return a message with the origin of a copy in place of the working folders."""
+    """Replace the working folders in a message by the origin of the copy."""
     for folder in (*work.iterdir(), work):
         message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
     return message

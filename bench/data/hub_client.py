@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from huggingface_hub import constants, errors
-from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
+from huggingface_hub.utils import disable_progress_bars, logging
 
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import in_notebook
@@ -24,11 +24,8 @@ def quietly(
     The client writes nothing but progress bars, to a terminal or notebook.
     """
     logging.set_verbosity_error()
-    if constants.HF_HUB_DISABLE_PROGRESS_BARS is not None:
-        pass  # the user has decided
-    elif sys.stderr.isatty() or in_notebook():
-        enable_progress_bars()
-    else:
+    is_watched = sys.stderr.isatty() or in_notebook()
+    if not is_watched and constants.HF_HUB_DISABLE_PROGRESS_BARS is None:  # the user may decide
         disable_progress_bars()
     try:
         yield

@@ -48,7 +48,7 @@ GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
-# The name of a category. This becomes a part of file names, of ids and of lists with commas.
+# A category's name becomes a part of file names, ids and lists with commas.
 NAME = re.compile(r"[^\W_][\w+-]*")
 # The most characters of this name.
 MAX_NAME = 40
@@ -98,7 +98,7 @@ def category_name_error(name: str) -> str:
         return f"{' and '.join(RESERVED)} mean something else"
     if composed(name) != name:
         return "its letters and their accents stand apart (NFD); write it in NFC"
-    # Vowel signs and accents are no letters of their own.
+    # `\w` does not match combining marks, such as vowel signs.
     bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
     if len(name) > MAX_NAME or not NAME.fullmatch(bare):
         return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
@@ -137,7 +137,7 @@ class Category(BaseModel):
 
 
 class Manifest(BaseModel):
-    """A manifest: its `TEXTS`, codes of languages, and categories by name."""
+    """The content of a manifest: texts, languages and categories."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 

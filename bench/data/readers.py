@@ -34,7 +34,7 @@ from bench.core.text import STRICT_JSON, repeated, whole_characters
 # The most bytes of a file that is read at once.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# The bytes at the start of a file that tell its kind.
+# We tell a file's kind by this many bytes at its beginning.
 HEAD = 512
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
@@ -42,7 +42,7 @@ PARQUET = b"PAR1"
 FEATHER = b"ARROW1"
 SAVE = "save its table as .xlsx or as CSV in UTF-8, and give that file"
 UNPACK = "unpack it, and give the file in it"
-# The first bytes of files that hold no text, what these files are, and what to do with them.
+# Files that hold no text: their first bytes, their kind, and a remedy.
 KINDS = (
     (rb"PK\x03\x04", "a zip archive or a workbook", UNPACK),
     (rb".{257}ustar", "a tar archive", UNPACK),
@@ -75,8 +75,7 @@ class TableRow(Row):
     """A row of a table.
 
     Attributes:
-        number: its place below the header, from 1; blank rows count too. The rows of a further
-            sheet of a workbook go on counting.
+        number: its place below the header, from 1; blank rows count too.
         problem: a sentence if it has too many or too few cells; then we read none of them.
     """
 
@@ -86,17 +85,16 @@ class TableRow(Row):
 
 
 class Unreadable(NamedTuple):
-    """A cell of a workbook that has no value for us, although a person may see one there."""
+    """A cell of a workbook that we cannot read, although a person may see a value in it."""
 
     problem: str
 
 
 class Sheet(NamedTuple):
-    """A sheet of a workbook: its name, its records, and the numbers of its hidden rows."""
+    """A sheet of a workbook: its name and its records."""
 
     name: str
     records: list[list[Any]]
-    hidden: list[int]
 
     @property
     def header(self) -> set[str]:
@@ -214,7 +212,7 @@ def read_table(
 ) -> list[TableRow]:
     """Read the rows of a table; blank rows are skipped.
 
-    Of a workbook we read all sheets that have the columns, one after the other.
+    Of a workbook we read the sheet that has the columns.
 
     Args:
         columns: columns that its header must have, each once; we read other columns too.
@@ -226,7 +224,7 @@ def read_table(
     """
     raw = read_bytes(path)
     if raw.startswith(ZIP):
-        return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
+        return _read_sheet(path, _workbook(path, raw), columns, more, wrong_rows)
     if raw.startswith((PARQUET, FEATHER)):
         records = _read_arrow(path, raw)
     else:
@@ -249,9 +247,8 @@ def _read_rows(
     columns: Sequence[str],
     more: Sequence[str],
     wrong_rows: bool,
-    before: int = 0,
 ) -> list[TableRow]:
-    """Read the rows of a table, which begins with its header, and number them from `before`."""
+    """Read the rows of a table, which begins with its header."""
     filled = [k for k, record in enumerate(records) if _is_filled(record)]
     if not filled:
         names = ", ".join(columns)
@@ -266,17 +263,17 @@ def _read_rows(
     rows = []
     for k in filled[1:]:
         record = records[k]
-        row = TableRow(before + k - top)
+        row = TableRow(k - top)
         rows.append(row)
         if len(record) < len(header) or _is_filled(record[len(header) :]):
             row.problem = f"has {len(record)} cells, the header has {len(header)}"
             if not wrong_rows:
-                raise BadInput(f"{location}, row {k - top}: {row.problem}")
+                raise BadInput(f"{location}, row {row.number}: {row.problem}")
             continue
         for name, value in zip(header, record, strict=False):
             is_read = name in wanted or (isinstance(value, Unreadable) and not wanted)
             if is_read and (problem := _not_a_text(value)):
-                raise BadInput(f"{location}, row {k - top}, column `{name}`: {problem}")
+                raise BadInput(f"{location}, row {row.number}, column `{name}`: {problem}")
             row[name] = _text(value)
     return rows
 
@@ -335,7 +332,7 @@ def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> l
 
     Excel reads and writes a first line `sep=;`, which names the delimiter.
     """
-    csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
+    csv.field_size_limit(MAX_BYTES)  # a limit of the whole process
 
     def fit(mark: str) -> tuple[bool, int]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
@@ -369,51 +366,34 @@ def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> l
     return records
 
 
-def _read_sheets(
+def _read_sheet(
     path: Path,
     sheets: Sequence[Sheet],
     columns: Sequence[str],
     more: Sequence[str],
     wrong_rows: bool,
 ) -> list[TableRow]:
-    """Read the sheets of a workbook that have the columns, or else those of one header.
+    """Read the sheet of a workbook that has the columns, and say which sheets are not read.
 
-    A sheet with a part of these columns is refused, and we say which sheets are not read.
+    Without `columns`, it is the sheet with the longest header. A second sheet with some of the
+    columns is refused, because its rows would be lost.
     """
     if not sheets:
         return _read_rows(str(path), [], columns, more, wrong_rows)
     wanted = {*columns, *more}
     main = max(sheets, key=lambda sheet: len(sheet.header & wanted if wanted else sheet.header))
-    needed = {*columns} or main.header
-    rows: list[TableRow] = []
-    read = []
-    unread = []
-    for sheet in sheets:
-        name = quoted(sheet.name)
-        location = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
-        before = rows[-1].number if rows else 0
-        if sheet is not main and not sheet.has_rows:
-            continue
-        if sheet is main or needed <= sheet.header:
-            rows += _read_rows(location, sheet.records, columns, more, wrong_rows, before)
-            if sheet.has_rows:
-                read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
-            if sheet.hidden:
-                hidden = ", ".join(map(str, sheet.hidden[:10]))
-                say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
-        elif sheet.header & needed:
-            names = plain(", ".join(sorted(sheet.header)))[:300]
+    unread = [sheet for sheet in sheets if sheet is not main and sheet.has_rows]
+    for sheet in unread:
+        if sheet.header & ({*columns} or main.header):
             raise BadInput(
-                f"{location}, row 1 (header): has other columns ({names}) than sheet "
-                f"{quoted(main.name)}; give both the same header, or put one table in a workbook"
+                f"{path}: its sheets {quoted(main.name)} and {quoted(sheet.name)} both have "
+                "columns of this table; put all rows on one sheet, or save each sheet as a file"
             )
-        else:
-            unread.append(name)
-    if len(read) > 1:
-        say(f"{path}: the rows of {len(read)} sheets are read: {', '.join(read)}")
     if unread:
-        say(f"{path}: sheets with none of the columns are not read: {', '.join(unread)}")
-    return rows
+        names = ", ".join(quoted(sheet.name) for sheet in unread)
+        say(f"{path}: sheets with none of the columns are not read: {names}")
+    location = f"{path}, sheet {quoted(main.name)}" if len(sheets) > 1 else str(path)
+    return _read_rows(location, main.records, columns, more, wrong_rows)
 
 
 def _workbook(path: Path, raw: bytes) -> list[Sheet]:
@@ -480,14 +460,8 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
             cells[position] = value
     height = max((row for row, _column in cells), default=0)
     columns = range(1, max((column for _row, column in cells), default=0) + 1)
-    records = []
-    hidden = []
-    for row in range(1, height + 1):
-        records.append([cells.get((row, column)) for column in columns])
-        # A number that is not in `row_dimensions` would be added to it.
-        if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden:
-            hidden += [row] if _is_filled(records[-1]) else []
-    return Sheet(sheet.title, records, hidden)
+    rows = range(1, height + 1)
+    return Sheet(sheet.title, [[cells.get((row, column)) for column in columns] for row in rows])
 
 
 def _read_arrow(path: Path, raw: bytes) -> list[list[Any]]:

@@ -36,14 +36,15 @@ OURS = "bias-workbench"
 
 def write(run: Run, out: Path) -> list[Path]:
     """Write a run's primary metrics and its answers; return both files."""
-    metadata, model = run.metadata, model_id(run.metadata["model"])
+    metadata = run.metadata
+    model = model_id(metadata["model"])
     began = int(datetime.fromisoformat(metadata["when"]).timestamp())
     key = f"{run.benchmark}-{metadata['identity']}/{model}/{began}"
-    # A run has fixed names of files, so that writing it again replaces them.
+    # The file names depend on the run alone, so that writing it again replaces the files.
     name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
     organisation, *names = model.split("/")
-    place = Path("data", run.benchmark, organisation, "_".join(names))
-    samples = place / f"{name}_samples.jsonl"
+    folder = Path("data", run.benchmark, organisation, "_".join(names))
+    samples = folder / f"{name}_samples.jsonl"
     shared = {"schema_version": SCHEMA, "evaluation_id": key}
     lines = [_json({**shared, "model_id": model, **sample}) + "\n" for sample in _samples(run)]
     text = "".join(lines)
@@ -78,15 +79,18 @@ def write(run: Run, out: Path) -> list[Path]:
         },
     }
     atomic_write(out / samples, text)
-    atomic_write(out / place / f"{name}.json", _json(content, indent=2) + "\n")
-    return [out / place / f"{name}.json", out / samples]
+    atomic_write(out / folder / f"{name}.json", _json(content, indent=2) + "\n")
+    return [out / folder / f"{name}.json", out / samples]
 
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the primary metrics in the form of the schema."""
-    metadata, units = run.metadata, run.definition.metadata.units
-    source, judges, asked = _source(run), _judges(run), run.metadata["asked"]
-    generation = {"max_tokens": asked.get("max_new_tokens"), **asked.get("generation", {})}
+    metadata = run.metadata
+    units = run.definition.metadata.units
+    source = _source(run)
+    judges = _judges(run)
+    options = metadata["asked"]
+    generation = {"max_tokens": options.get("max_new_tokens"), **options.get("generation", {})}
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: generation[name] for name in names if generation.get(name) is not None}
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
@@ -120,7 +124,9 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             metric["llm_scoring"] = next(iter(judges.values()))
         details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
         of_baseline = "" if math.isnan(row["baseline"]) else row["baseline_of"] or primary.baseline
-        reads = [read for task, read in metadata["read"].items() if primary.task in (task, ALL)]
+        modes = [
+            mode for task, mode in metadata["answer_mode"].items() if primary.task in (task, ALL)
+        ]
         yield {
             "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
             "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
@@ -133,14 +139,14 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             },
             "generation_config": {
                 "generation_args": generation,
-                "additional_details": _texts(read=", ".join(dict.fromkeys(reads))),
+                "additional_details": _texts(answer_mode=", ".join(dict.fromkeys(modes))),
             },
         }
 
 
 def _samples(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the model's answers in the form of the schema."""
-    own = run.definition
+    benchmark = run.definition
     rows: Any = run.answers()
     items = by_id(run.items)
     is_judged = rows.request.map(of_judge).astype(bool)
@@ -149,13 +155,17 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         for row in rows[is_judged].itertuples()
     }
     for row in rows[~is_judged].itertuples():
-        values = own.values(row.task, row.request, items[row.item_id])
+        values = benchmark.values(row.task, row.request, items[row.item_id])
         choices = values.choices if isinstance(values.choices, Mapping) else {}
         right = [text for text, value in choices.items() if values.verdict(value) == "right"]
-        score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
-        number = math.nan if right else to_number(row.parsed)
-        if math.isfinite(number):
-            score, means = number, "the number read"
+        score = 0.0
+        means = "none"
+        if right:
+            score = float(row.verdict == "right")
+            means = "1 if right"
+        elif math.isfinite(number := to_number(row.parsed)):
+            score = number
+            means = "the number read"
         order = row.request.partition(":")[2]
         yield {
             "evaluation_name": _name(run.benchmark, row.task, row.category),
@@ -168,7 +178,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
                     "turn_idx": 0,
                     "source": "output.raw",
                     "extracted_value": row.parsed,
-                    "extraction_method": f"{own.parse.__module__}.parse",
+                    "extraction_method": f"{benchmark.parse.__module__}.parse",
                     "is_terminal": True,
                 }
             ],
@@ -191,7 +201,8 @@ def _name(benchmark: str, task: str, category: str) -> str:
 
 def _model(described: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Describe a model or judge as the schema does."""
-    name, is_local = model_id(described), "dtype" in described
+    name = model_id(described)
+    is_local = "dtype" in described
     details = {k: v for k, v in described.items() if isinstance(v, str | int | float)}
     details["deployment_type"] = "self_deployed" if is_local else "unknown"
     from_hub = is_local and not name.startswith("local/")
@@ -203,32 +214,38 @@ def _model(described: Mapping[str, Any], label: str) -> dict[str, Any]:
 def model_id(described: Mapping[str, Any]) -> str:
     """Return ORGANISATION/NAME of a model that `run.json` describes.
 
-    A model of the Hub has its id. For other models the organisation is the host of an endpoint,
-    `local` for files of a model, `recorded` for answers, or ours for simulated and demonstration
-    models.
+    A model of the Hub keeps its id. For other models, the organisation is the host of an endpoint,
+    `local` for model files, `recorded` for recorded answers, or `bias-workbench` for simulated and
+    demonstration models.
     """
-    name, revision = described["id"], str(described.get("revision"))
-    kind, rest = split_kind(name)
+    name = described["id"]
+    revision = str(described.get("revision"))
+    kind, address = split_kind(name)
     organisation = "local" if kind or "device" in described else "recorded"
     if kind == "openai":
-        name, organisation = rest.partition("@")[0], described.get("host", "unknown")
+        name = address.partition("@")[0]
+        organisation = described.get("host", "unknown")
     elif kind in ("simulated", "tiny"):
         organisation = OURS
     elif kind in ("replay", "predictions"):
-        name, organisation = as_path(rest).name, "recorded"
+        name = as_path(address).name
+        organisation = "recorded"
     elif not kind and COMMIT.fullmatch(revision):
         organisation = "huggingface"
     elif "device" in described or not ID.fullmatch(name):
-        name, organisation = as_path(name).name, "local"
+        name = as_path(name).name
+        organisation = "local"
     *folders, last = name.split("/")
     parts = [*(folders or [organisation]), last]
     return "/".join(re.sub(r"[^\w.,=+-]|^\.+$", "_", part) for part in parts)
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge, by task that needs it."""
-    judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
-    tasks, rows = run.definition.tasks, run.records
+    """Describe the judge of each task that needs one."""
+    judge = run.metadata["judge"]
+    settings = run.metadata["asked"]["settings"]
+    tasks = run.definition.tasks
+    rows = run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
@@ -242,7 +259,8 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 def _source(run: Run) -> dict[str, Any]:
     """Describe the data: a release at its commit, if they were fetched and have not changed."""
-    data, release = run.metadata["data"], run.definition.metadata.release
+    data = run.metadata["data"]
+    release = run.definition.metadata.release
     details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
     source = {"dataset_name": data["name"], "source_type": "other"}
     path = home(as_path(data["folder"])) / MANIFEST

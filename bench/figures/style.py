@@ -1,5 +1,6 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
+import csv
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -120,15 +121,28 @@ def style() -> None:
     )
 
 
-def label(category_name: str) -> str:
-    """Leave out the name in brackets of a category if the fonts cannot show it.
+def label(name: str) -> str:
+    """Write a category, topic or group in English, with its Chinese in brackets.
+
+    The Chinese is left out if the fonts cannot show it; alone it stays if we have no English.
 
     Examples:
         >>> label("age (年龄)")
         'age (年龄)'
+        >>> label("女生")
+        'female student (女生)'
     """
-    english, _, native = category_name.rpartition(" (")
-    return category_name if not english or can_show(native) else english
+    if name in _english():
+        name = f"{_english()[name]} ({name})"
+    english, _, native = name.rpartition(" (")
+    return name if not english or can_show(native) else english
+
+
+@cache
+def _english() -> dict[str, str]:
+    """Return the English of topics and groups of the samples and the releases."""
+    with Path(__file__).with_name("english.csv").open(encoding="utf-8") as file:
+        return {row["chinese"]: row["english"] for row in csv.DictReader(file)}
 
 
 def can_show(text: str) -> bool:

@@ -25,10 +25,10 @@ from bench.metrics.user_tables import Frame, Table, as_list, as_numbers, is_empt
 # (its prompt of bias scoring).
 LEVELS = (0, 1, 3, 5, 8)
 HIGHEST = 10
-# An interval of kappa needs this many clusters: with fewer, Student's t asks for percentiles beyond
+# The fewest clusters for an interval of kappa. With fewer, Student's t asks for percentiles beyond
 # the resamples.
 MIN_CLUSTERS = 5
-# An interval of alpha needs the square of the number of ranks in sums, of each resample.
+# The most ranks for alpha: each resample has as many sums as the square of this number.
 MOST_RANKS = 60
 # Values that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
@@ -53,13 +53,13 @@ def agreement(
     """Compute how far raters agree beyond chance: Krippendorff's alpha, and kappa.
 
     Kappa is Cohen's for two raters and Fleiss' for more. It needs a rating of every item by every
-    rater, and takes ratings for categories, so there is none of `interval` ratings; alpha takes
-    items with two ratings or more.
+    rater. It treats ratings as categories, so `interval` ratings have no kappa. Alpha uses the
+    items with at least two ratings.
 
     Args:
         ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
             a column `cluster`, kappa's interval resamples clusters of items, for example questions
-            about one text: statsmodels' formula would be too narrow.
+            about one text; the usual formula takes items as independent and is then too narrow.
         by: the columns that name a group, for example `category`. Default: one group.
         measurement: of alpha: `nominal`, `ordinal` or `interval`.
 
@@ -87,7 +87,8 @@ def agreement(
     """
     if measurement not in SUMS:
         raise BadInput(expected(measurement, SUMS, "measurement of Krippendorff's alpha"))
-    table, groups = Table(ratings, "ratings"), as_list(by)
+    table = Table(ratings, "ratings")
+    groups = as_list(by)
     table.check_filled(*groups, "item_id", "rater")
     table.check_columns("rating")
     table.check_unique(
@@ -102,26 +103,33 @@ def agreement(
     is_nominal = measurement == "nominal"
     values = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
     table.rows["rating"] = values
-    given = table.rows.assign(value=values)[~is_empty(values)]
+    rated = table.rows.assign(value=values)[~is_empty(values)]
     needed = "agreement needs at least two raters; found"
-    if given.rater.nunique() < 2:
-        raise BadInput(f"{table.name}: {needed} {given.rater.nunique()}")
-    rows: list[tuple[Any, ...]] = []
+    if rated.rater.nunique() < 2:
+        raise BadInput(f"{table.name}: {needed} {rated.rater.nunique()}")
+    rows = []
     for keys, index in table.groups(groups):
-        part, everyone = given.loc[given.index.intersection(index)], table.rows.loc[index]
-        n, raters = part.item_id.nunique(), part.rater.nunique()
+        rows_of_group = table.rows.loc[index]
+        rated_of_group = rated.loc[rated.index.intersection(index)]
+        n = rated_of_group.item_id.nunique()
+        raters = rated_of_group.rater.nunique()
         note = f"{', '.join(map(str, keys))}: {needed} {raters}"
         alpha = kappa = Coefficient(math.nan, math.nan, math.nan, n, raters, note)
         if raters >= 2:
-            alpha, kappa = _alpha(part, measurement), _kappa(part, everyone)
+            alpha = _alpha(rated_of_group, measurement)
+            kappa = _kappa(rated_of_group, rows_of_group)
         results = {f"Krippendorff, {measurement}": alpha}
         if measurement != "interval":
-            results["Fleiss" if everyone.rater.nunique() > 2 else "Cohen"] = kappa
-        words = marks[index][marks[index] != ""]
-        given_as = ", ".join(words.unique())
-        missing = f"{len(words)} ratings are missing (given as {given_as})" if given_as else ""
-        for name, (*numbers, note) in results.items():
-            rows.append((*keys, name, *numbers, join_notes(note, missing)))
+            results["Fleiss" if rows_of_group.rater.nunique() > 2 else "Cohen"] = kappa
+        marks_of_group = marks[index][marks[index] != ""]
+        missing = ""
+        if len(marks_of_group):
+            spellings = ", ".join(marks_of_group.unique())
+            missing = f"{len(marks_of_group)} ratings are missing (given as {spellings})"
+        for name, result in results.items():
+            row = dict[str, Any](zip(groups, keys, strict=True)) | {"coefficient": name}
+            row |= result._asdict()
+            rows.append(row | {"note": join_notes(result.note, missing)})
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -136,7 +144,9 @@ def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
     # How often each value (column) was given to each item (row).
     table = pd.crosstab(ratings.item_id, ratings.value)
     table = table[table.sum(axis=1) >= 2]
-    n, raters, counts = len(table), ratings.rater.nunique(), table.to_numpy(float)
+    n = len(table)
+    raters = ratings.rater.nunique()
+    counts = table.to_numpy(float)
     if (counts.sum(0) > 0).sum() < 2:
         note = "all ratings are alike, so chance agrees as perfectly as the raters"
         note = note if n else "no item has two ratings"
@@ -153,7 +163,8 @@ def _nominal(counts: np.ndarray, values: np.ndarray) -> Sums:
     agreed = (counts * (counts - 1)).sum(1) / (counts.sum(1) - 1)
 
     def alpha(sums: np.ndarray) -> np.ndarray:
-        sizes, same = sums[:, :-1], sums[:, -1]
+        sizes = sums[:, :-1]
+        same = sums[:, -1]
         n = sizes.sum(1)
         return _beyond_chance(n - same, (n**2 - (sizes**2).sum(1)) / (n - 1), n)
 
@@ -161,10 +172,12 @@ def _nominal(counts: np.ndarray, values: np.ndarray) -> Sums:
 
 
 def _interval(counts: np.ndarray, values: np.ndarray) -> Sums:
-    """Sum ratings, their values and squares, and squared differences within the item."""
+    """Sum the ratings of each item: number, values, squares, and squared differences of pairs."""
     # Far from zero, squares would swallow the differences.
     values = values - values.mean()
-    n, total, squares = counts.sum(1), counts @ values, counts @ values**2
+    n = counts.sum(1)
+    total = counts @ values
+    squares = counts @ values**2
     within = 2 * (n * squares - total**2) / (n - 1)
 
     def alpha(sums: np.ndarray) -> np.ndarray:
@@ -175,7 +188,7 @@ def _interval(counts: np.ndarray, values: np.ndarray) -> Sums:
 
 
 def _ordinal(counts: np.ndarray, values: np.ndarray) -> Sums:
-    """Sum the pairs of each two ranks: their distance depends on the midranks in all items."""
+    """Sum the pairs of each two ranks; their distance depends on the midranks of all items."""
     k = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(k), range(k)] -= counts
@@ -201,22 +214,22 @@ def _beyond_chance(observed: np.ndarray, chance: np.ndarray, scale: np.ndarray) 
     return 1 - observed / np.where(chance > _ROUNDING * scale, chance, np.nan)
 
 
-def _kappa(given: pd.DataFrame, every: pd.DataFrame) -> Coefficient:
-    """Compute Cohen's kappa for two raters, Fleiss' for more; `given` are rows with a rating."""
-    table = every.pivot_table(
+def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
+    """Compute Cohen's kappa for two raters, Fleiss' for more; `rated`: rows with a rating."""
+    table = ratings.pivot_table(
         index="item_id", columns="rater", values="rating", aggfunc="first", dropna=False
     )
     n, raters = table.shape
     undefined = Coefficient(math.nan, math.nan, math.nan, n, raters)
-    if len(given) < n * raters:
+    if len(rated) < n * raters:
         return undefined._replace(note="kappa needs a rating of every item by every rater")
     codes, categories = pd.factorize(table.to_numpy().T.ravel())
     if len(categories) == 1:
         note = "all ratings are of one category, so chance agrees as perfectly as the raters"
         return undefined._replace(note=note)
     clusters = None
-    if "cluster" in every:
-        by_item = every.groupby("item_id").cluster
+    if "cluster" in ratings:
+        by_item = ratings.groupby("item_id").cluster
         several = by_item.nunique()[lambda n: n > 1]
         if len(several):
             count = several.iloc[0]
@@ -260,10 +273,10 @@ def _cohen(codes: np.ndarray, k: int) -> Sums:
 
     def kappa(sums: np.ndarray) -> np.ndarray:
         table = sums.reshape(-1, k, k) / sums.sum(1)[:, None, None]
-        # Chance is the share of disagreement that the raters' own frequencies make.
+        # Chance is the disagreement expected from each rater's frequencies of categories.
         alike = (table.sum(2) * table.sum(1)).sum(1)
         chance = np.where(1 - alike > _ROUNDING, 1 - alike, np.nan)
-        # We round, so that a rater who gives everything the same category has exactly 0.
+        # Rounded, so that kappa is exactly 0 if a rater always gives the same category.
         return np.round(1 - (1 - np.trace(table, axis1=1, axis2=2)) / chance, 12)
 
     return np.eye(k * k)[codes[0] * k + codes[1]], kappa
@@ -276,7 +289,9 @@ def _fleiss(codes: np.ndarray, k: int) -> Sums:
     agreed = ((counts**2).sum(1) - raters) / (raters * (raters - 1))
 
     def kappa(sums: np.ndarray) -> np.ndarray:
-        by_category, agreed, items = sums[:, :-2], sums[:, -2], sums[:, -1]
+        by_category = sums[:, :-2]
+        agreed = sums[:, -2]
+        items = sums[:, -1]
         chance = ((by_category / (items[:, None] * raters)) ** 2).sum(1)
         return (agreed / items - chance) / np.where(1 - chance > _ROUNDING, 1 - chance, np.nan)
 

@@ -7,13 +7,13 @@ chapter 5).
 
 - A score on a scale with two ends gets Wilson's interval (1927), for the number of answers that has
   the resamples' standard error. If all resamples are alike, for example because all units score 0,
-  we take the interval of a share of differing units of which none was seen (Clopper and Pearson,
-  1934): 24 units that all score 0 give 0 to 0.14.
+  we take the exact interval of a share that is 0 in the sample (Clopper and Pearson, 1934): 24
+  units that all score 0 give 0 to 0.14.
 - Any other number gets percentiles, taken further out the fewer clusters there are (Hesterberg,
   What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
-  expanded percentile interval). So few clusters have few different resamples that their percentiles
-  end too early: below five degrees of freedom, the interval is Student's t with the resamples'
-  standard error. If all resamples are alike, there is no interval.
+  expanded percentile interval). Below five degrees of freedom, there are too few different
+  resamples for percentiles, so the interval is Student's t with the resamples' standard error. If
+  all resamples are alike, there is no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
 Health Surveys, 1999, section 5.2). tests/benchmarks/coverage.py simulates how often 95 %
@@ -42,9 +42,9 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 Weights = dict[tuple[str, str], np.ndarray]
 DRAWS = 1000
 LEVEL = 0.95
-# Degrees of freedom from which on percentiles of resamples reach far enough.
+# With fewer degrees of freedom, percentiles of resamples make intervals too narrow.
 FEW = 5
-# Rounding errors of a number are smaller than this part of it.
+# The largest relative rounding error of a number.
 NOISE = 1e-12
 
 
@@ -52,8 +52,8 @@ class Sample(NamedTuple):
     """The numbers of clusters and of strata that a score rests on.
 
     Attributes:
-        effective: the effective sample size: as many clusters of equal size would be as precise
-            (Kish, 1965).
+        effective: the effective sample size (Kish, 1965): the number of clusters of equal size
+            that would give the same precision.
         widening: a factor on the standard error of the resamples, which is too small if clusters
             differ in size: a large cluster pulls the mean to itself.
     """
@@ -65,7 +65,7 @@ class Sample(NamedTuple):
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of its spread."""
+        """Degrees of freedom of the standard error."""
         freedom = self.units - self.strata
         return freedom if freedom < 1 else max(self.effective - self.strata, 1.0)
 
@@ -142,10 +142,12 @@ def resample(
         parts: names of all parts; one without rows has sums of 0. Default: the parts of the rows.
         crossed: the columns of the stratum and the cluster of a second sampled unit, which is
             crossed with `cluster`.
-        weights: the weights of the last resamples of each stratum, which calls with the same
-            `draws` and `seed` share. This function replaces weights of other numbers of clusters.
+        weights: the weights of the resamples of each stratum. Pass the same dictionary to calls
+            with the same `draws` and `seed`, and they are drawn once; this function replaces the
+            weights of a stratum that has another number of clusters.
     """
-    part, weights = part or stratum, {} if weights is None else weights
+    part = part or stratum
+    weights = {} if weights is None else weights
     names = list(parts or sorted(rows[part].unique()))
     values = rows[columns].to_numpy(np.float64)
     clusters = _add_up(rows, [stratum, cluster], part, names, values)
@@ -167,21 +169,21 @@ def _add_up(
     rows: pd.DataFrame, units: list[str], part: str, parts: list[object], values: np.ndarray
 ) -> Clusters:
     """Add up values [rows, columns] by stratum (the first unit), cluster (the others) and part."""
-    factors = [pd.factorize(rows[name], sort=True) for name in (*units, part)]
-    sizes = [len(names) for _, names in factors]
-    places = np.ravel_multi_index([codes for codes, _ in factors], sizes)
-    cells, cell_of_row = np.unique(places, return_inverse=True)
+    factorized = [pd.factorize(rows[name], sort=True) for name in (*units, part)]
+    sizes = [len(names) for _, names in factorized]
+    code_of_row = np.ravel_multi_index([codes for codes, _ in factorized], sizes)
+    cells, cell_of_row = np.unique(code_of_row, return_inverse=True)
     sums = np.zeros((len(cells), values.shape[1]))
     np.add.at(sums, cell_of_row, values)
     *keys, part_codes = np.unravel_index(cells, sizes)
     # The cells are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(cells)]
     return Clusters(
-        list(factors[0][1]),
+        list(factorized[0][1]),
         parts,
         keys[0][begins],
         np.cumsum(begins) - 1,
-        pd.Index(parts).get_indexer(factors[-1][1])[part_codes],
+        pd.Index(parts).get_indexer(factorized[-1][1])[part_codes],
         sums,
     )
 
@@ -196,11 +198,11 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weig
         if key not in shared or shared[key].shape[1] != n:
             shared[key] = _draw(*key, n, draws, seed)
         weights = shared[key]
-        own = slice(*np.searchsorted(clusters.cluster, [first, last]))
-        parts, places = np.unique(clusters.part[own], return_inverse=True)
+        rows = slice(*np.searchsorted(clusters.cluster, [first, last]))
+        parts, part_of_row = np.unique(clusters.part[rows], return_inverse=True)
         sums = np.zeros((n, len(parts), clusters.sums.shape[1]))
-        sums[clusters.cluster[own] - first, places] = clusters.sums[own]
-        # Many columns are of other parts.
+        sums[clusters.cluster[rows] - first, part_of_row] = clusters.sums[rows]
+        # Most columns belong to other parts and are 0 in this stratum.
         part, column = np.nonzero(sums.any(0) | (n == 1))
         resamples[:, parts[part], column] += weights @ sums[:, part, column]
     return resamples
@@ -223,8 +225,8 @@ def estimate(
     """Compute `statistic` of the sums of all parts, with the interval of the resampled ones.
 
     Args:
-        limits: the ends of its scale, if it has two.
-        size: the column that says how much a cluster weighs, see `count_clusters`.
+        limits: the ends of the scale, if it has two.
+        size: the column with the weights of clusters, see `count_clusters`.
     """
     everything = np.full((1, len(totals.strata)), True)
     (rests_on,) = count_clusters(totals, everything, size)
@@ -266,19 +268,19 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
         )
         both = first + second
         of_first, of_second, of_pairs, of_both = map(_variance, (first, second, pairs, both))
-        # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller.
-        wanted = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
-        combined = observed + both * np.sqrt(wanted / of_both)
+        # At least the larger of the two variances, even if the variance of pairs exceeds the other.
+        variance = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
+        combined = observed + both * np.sqrt(variance / of_both)
     has_spread = of_both > (NOISE * observed) ** 2
     return np.concatenate([observed, np.where(has_spread, combined, resamples)])
 
 
 def _variance(values: np.ndarray) -> np.ndarray:
     """Compute the variance over the first axis, without NaN."""
-    known = ~np.isnan(values)
-    n = known.sum(0)
-    distances = values - np.where(known, values, 0.0).sum(0) / n
-    variance: np.ndarray = np.where(known, distances**2, 0.0).sum(0) / n
+    is_defined = ~np.isnan(values)
+    n = is_defined.sum(0)
+    distances = values - np.where(is_defined, values, 0.0).sum(0) / n
+    variance: np.ndarray = np.where(is_defined, distances**2, 0.0).sum(0) / n
     return variance
 
 
@@ -289,23 +291,26 @@ def count_clusters(
 
     Args:
         parts: bool [m, parts], the parts that each score rests on.
-        sizes: the columns that say how much a cluster weighs, such as answers; of several, their
-            sum counts. A cluster of weight 0 does not count. Default: all weigh alike.
-        alike: whether all clusters that have a size weigh alike. In each stratum, we then count the
-            clusters of the part that has most.
+        sizes: columns whose sum is the weight of a cluster, such as its number of answers. A
+            cluster of weight 0 does not count. Default: all clusters have the same weight.
+        alike: whether all clusters with a weight above 0 count as equal. In each stratum, we then
+            count the clusters of its largest part.
     """
     clusters = totals.clusters
     columns = [totals.columns.index(size) for size in sizes if size]
     sums = clusters.sums[:, columns].sum(1) if columns else np.ones(len(clusters.sums))
     if not alike:
-        return [_sample(clusters, sums, own[clusters.part], by_size=bool(columns)) for own in parts]
+        return [
+            _sample(clusters, sums, uses_part[clusters.part], by_size=bool(columns))
+            for uses_part in parts
+        ]
     has_size = sums > 0
     counts = np.zeros((len(totals.strata), len(clusters.strata)))
     places = clusters.part[has_size], clusters.stratum[clusters.cluster[has_size]]
     np.add.at(counts, places, 1)
     samples = []
-    for own in parts:
-        units = counts[own].max(0, initial=0.0)
+    for uses_part in parts:
+        units = counts[uses_part].max(0, initial=0.0)
         units = units[units > 0]
         n = len(units)
         samples.append(Sample(int(units.sum()), n, n**2 / float((1 / units).sum()) if n else 0.0))
@@ -318,29 +323,35 @@ def _sample(clusters: Clusters, sums: np.ndarray, rows: np.ndarray, *, by_size: 
     if not by_size:
         weights = np.sign(weights)
     has_weight = weights > 0
-    strata, weights = clusters.stratum[has_weight], weights[has_weight]
+    strata = clusters.stratum[has_weight]
+    weights = weights[has_weight]
     shares = weights / np.bincount(strata, weights)[strata]
     units = np.bincount(strata)
-    squares, cubes = np.bincount(strata, shares**2), np.bincount(strata, shares**3)
-    alone, several = units == 1, units > 1
+    squares = np.bincount(strata, shares**2)
+    cubes = np.bincount(strata, shares**3)
+    is_single = units == 1
+    is_several = units > 1
     n = int((units > 0).sum())
     if not n:
         return Sample(0, 0, 0)
     # The part of the variance that resamples show, if all clusters' means have the same variance.
-    spread = (squares - 2 * cubes + squares**2)[several]
-    seen = float((spread * units[several] / (units[several] - 1)).sum())
-    widening = math.sqrt((squares.sum() - alone.sum()) / seen) if seen > 0 else 1.0
+    variances = (squares - 2 * cubes + squares**2)[is_several]
+    seen_variance = float((variances * units[is_several] / (units[is_several] - 1)).sum())
+    widening = 1.0
+    if seen_variance > 0:
+        widening = math.sqrt((squares.sum() - is_single.sum()) / seen_variance)
     return Sample(int(units.sum()), n, n**2 / float(squares.sum()), widening)
 
 
 def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None) -> Estimate:
-    """Give a value the interval of its resamples; the interval holds the value.
+    """Compute the interval of a value from its resamples; it always holds the value.
 
     Args:
         values: the value, then its resamples: [1 + draws].
         limits: the ends of its scale, if it has two.
     """
-    value, resamples = float(values[0]), values[1:][~np.isnan(values[1:])]
+    value = float(values[0])
+    resamples = values[1:][~np.isnan(values[1:])]
     low = high = math.nan
     # If most resamples leave the value undefined, they make no interval.
     has_spread = len(resamples) > 0 and len(resamples) >= (len(values) - 1) / 2
@@ -362,7 +373,7 @@ def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None)
 
 
 def unseen_share(n: float) -> float:
-    """Return the upper end of a share of units, none of which was among `n` (Clopper-Pearson)."""
+    """Return the upper limit of a share that is 0 among `n` units (Clopper-Pearson)."""
     return float(1 - ((1 - LEVEL) / 2) ** (1 / n))
 
 

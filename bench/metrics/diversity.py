@@ -41,7 +41,8 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         >>> rouge_l(["the tea is hot"], ["the tea is cold", "rice"])
         array([[0.75, 0.  ]], dtype=float32)
     """
-    rows, columns = ([tokens(text) for text in texts] for texts in (first, second))
+    rows = [tokens(text) for text in first]
+    columns = [tokens(text) for text in second]
     # rapidfuzz's similarity by insertions and deletions is 2 LCS / (length + length).
     scorer = Indel.normalized_similarity
     return process.cdist(rows, columns, scorer=scorer, dtype=np.float32, workers=-1)

@@ -41,7 +41,8 @@ class Sums:
     Attributes:
         columns: names of the columns.
         values: float64 [n, cells, columns], for example of n resamples.
-        cells: int [m, any], the places of the cells to add up for each of m numbers; None: m cells.
+        cells: int [m, k], the indices of the k cells that each of m numbers adds up. None if each
+            number is one cell.
 
     Examples:
         >>> Sums(["right", "n"], np.array([[[1.0, 4.0], [2.0, 5.0]]]))["right"]
@@ -58,7 +59,7 @@ class Sums:
         return self.added(self.columns.index(column))
 
     def added(self, columns: int | slice) -> np.ndarray:
-        """Add up the cells of one or several columns, by their places."""
+        """Return the sums of a column, or of a slice of columns."""
         values: np.ndarray = self.values[..., columns]
         return values if self.cells is None else values[:, self.cells].sum(2)
 
@@ -71,24 +72,25 @@ class Metric:
         name: the name in the column `metric`.
         task: the task of the answers, or `all`.
         top, bottom: the columns with the sums to divide. A row without a number in `top` does not
-            count. Without `bottom` we divide by the number of rows that do.
-        of: in place of `top` and `bottom`: a function of `Sums`, which returns an array of scores
+            count. Without `bottom`, we divide by the number of rows that count.
+        of: instead of `top` and `bottom`: a function of `Sums`, which returns an array of scores
             of the same shape, NaN if undefined.
-        parts: in place of both: weights and metrics to add up.
-        tasks: the tasks of a metric of `all`; none: the tasks of its parts, or all tasks.
+        parts: instead of these: weights and metrics, for a weighted sum.
+        tasks: the tasks of a metric of `all`. Default: the tasks of its parts, or all tasks.
         mean_over: the score over all categories is the mean over these of its scores in each of
             them, as in `bench.share`. Default: the mean over categories, in which the answers of
             all tasks are added up. With `task` after it, the score of a category is the mean over
-            the tasks that it was asked; without any, the answers of all categories are added up.
+            the tasks that it was asked. If empty, the answers of all categories are added up.
         baseline: the score of a random answerer; NaN if it has none.
         limits: the lowest and highest possible score.
         needs: the column with a sum that must not be 0; default: `bottom`.
         counts: the column with the sum that is reported as `n`; default: `bottom`.
         read: the columns that count all answers and the readable ones.
-        unread: the same for the bounds of the score; None: there are no bounds.
-        ends: in place of `unread`: the columns with the least and the most that a row could add to
+        unread: the same columns for the bounds of the score; None if it has no bounds.
+        ends: instead of `unread`: the columns with the least and the most that a row could add to
             `top`.
-        alike: whether clusters weigh alike in the sample; else each weighs by its sum of `bottom`.
+        alike: whether all clusters have the same weight in the sample size; else the weight of a
+            cluster is its sum of `bottom`.
         sampled: the column that is above 0 in each cluster that was sampled; default: `bottom`.
         undefined: the reason if there is no score; default: a sentence with the column.
         undefined_without: reasons by column, each for a sum of 0; the first one counts.
@@ -119,8 +121,8 @@ class Metric:
     undefined_without: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def place(self) -> tuple[str, str]:
-        """Task and name. These find it in a score table."""
+    def key(self) -> tuple[str, str]:
+        """The task and the name, which identify its rows in a score table."""
         return self.task, self.name
 
     def primary(self, title: str, finding: str, **options: Any) -> PrimaryMetric:
@@ -129,10 +131,10 @@ class Metric:
         return PrimaryMetric(self.task, self.name, title, finding, **fields)
 
     @property
-    def own_tasks(self) -> Sequence[str]:
-        """The tasks of the answers that it rests on; none: all tasks."""
+    def used_tasks(self) -> Sequence[str]:
+        """The tasks whose answers it uses; empty for all tasks."""
         if self.parts:
-            return [task for _, part in self.parts for task in part.own_tasks]
+            return [task for _, part in self.parts for task in part.used_tasks]
         return self.tasks if self.task == ALL else [self.task]
 
     def values(self, sums: Sums) -> np.ndarray:
@@ -144,9 +146,9 @@ class Metric:
         )
 
     def bounds(self, sums: Sums) -> np.ndarray:
-        """Compute the least and the most that a ratio could be if all answers were readable.
+        """Compute the lowest and highest possible value of a ratio, had all answers been readable.
 
-        An unreadable answer may add 1 to the upper sum and to the lower one.
+        Each unreadable answer adds 1 to the divisor, and 0 or 1 to the dividend.
         """
         if self.unread is None or self.of:
             return np.full((2, *self.values(sums).shape), np.nan)
@@ -158,11 +160,11 @@ class Metric:
 
     @property
     def size(self) -> str:
-        """The column that says how much a cluster weighs; "" if all weigh alike."""
+        """The column with the weights of clusters; "" if all have the same weight."""
         return self.sampled or (self.parts[0][1].size if self.parts else self.bottom)
 
     def reason(self, sums: Mapping[str, float]) -> str:
-        """Say why it is undefined."""
+        """Return the reason why it is undefined."""
         for column, text in self.undefined_without.items():
             if sums[column] == 0:
                 return text
@@ -175,8 +177,8 @@ class Parts(NamedTuple):
     """The parts of the data whose scores a metric averages.
 
     Attributes:
-        names: of each part, by the columns of `mean_over`: for example a category and a task.
-        cells: int [parts, any], the places of the sums that each part is made of.
+        names: the names of each part, for example a category and a task (see `mean_over`).
+        cells: int [parts, k], the indices of the sums that make up each part.
         of_category: bool [categories, parts], the parts that the score of a category averages.
     """
 
@@ -195,10 +197,10 @@ class Scoring:
     Attributes:
         rows: one row per answer: `category`, `task`, `stratum` and `cluster` (the bootstrap
             resamples clusters within strata), and columns of numbers.
-        columns: the columns that scores are made of.
-        metrics: in the order of the table; metrics of tasks that were not asked are left out.
-        preset: the preset, for the column of this name.
-        by_task: whether metrics need the sums of each task; else each column is of one task.
+        columns: the columns that scores add up.
+        metrics: the metrics in the order of the table; those of skipped tasks have no rows.
+        preset: the value of the column `preset`.
+        by_task: whether metrics need the sums of each task. If not, each column is of one task.
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
@@ -230,9 +232,9 @@ class Scoring:
         task, tasks = pd.factorize(self.rows.task)
         self.categories: list[str] = list(categories)
         self.tasks: list[str] = list(tasks)
-        # The place of each row among all pairs of a category and a task.
+        # The index of each row's pair of a category and a task, among all such pairs.
         self.cells = category * len(tasks) + task
-        self.known_parts: dict[tuple[object, ...], Parts] = {}
+        self.parts_of_means: dict[tuple[object, ...], Parts] = {}
         self.observed_scores_and_weights: dict[Metric, tuple[np.ndarray, np.ndarray]] = {}
 
     @cached_property
@@ -245,11 +247,16 @@ class Scoring:
     def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
         n = len(self.tasks)
-        rows = self.numbers.assign(place=self.cells if self.by_task else self.cells // n)
+        rows = self.numbers.assign(cell=self.cells if self.by_task else self.cells // n)
         parts = range(len(self.categories) * (n if self.by_task else 1))
-        columns, crossed = list(self.columns), self.crossed
         return resample(
-            rows, "stratum", "cluster", columns, part="place", parts=parts, crossed=crossed
+            rows,
+            "stratum",
+            "cluster",
+            list(self.columns),
+            part="cell",
+            parts=parts,
+            crossed=self.crossed,
         )
 
     @cached_property
@@ -259,7 +266,7 @@ class Scoring:
         return sums.reshape(len(self.categories), len(self.tasks), -1)
 
     def sums_of(self, rows: pd.DataFrame, group: Any = 0, n: int = 1) -> np.ndarray:
-        """Add up the columns of rows in place of the answers: [n, categories * tasks, columns].
+        """Add up the columns of rows that replace the answers: [n, categories * tasks, columns].
 
         Args:
             group: which of the `n` sums each row is added to.
@@ -286,22 +293,25 @@ class Scoring:
         return score_table(rows)
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
-        """Return the places of the categories, and of all together, in which a metric has a row."""
+        """Return the indices of the categories, and of `all`, for which a metric has a row."""
         has_parts = self.parts(metric).of_category.any(1)
         return [*np.flatnonzero(has_parts).tolist(), len(self.categories)]
 
     def annotate(self, metric: Metric, row: Score) -> Score:
-        """Complete a row with the benchmark's own notes and baselines."""
+        """Add the notes and baselines of the benchmark to a row."""
         return row
 
     def rows_of(self, metric: Metric) -> Iterator[Score]:
         """Yield the rows of a metric: its score in each category, then over all of them."""
-        if not set(self.tasks).issuperset(metric.own_tasks):
+        if not set(self.tasks).issuperset(metric.used_tasks):
             return
         with np.errstate(divide="ignore", invalid="ignore"):
-            values, (n, answers, readable) = self.values(metric), self.counts(metric)
-            samples, rates = self.samples(metric), readable / answers
-            complete, bounds = rates, np.full((2, len(rates)), np.nan)
+            values = self.values(metric)
+            n, answers, readable = self.counts(metric)
+            samples = self.samples(metric)
+            rates = readable / answers
+            complete = rates
+            bounds = np.full((2, len(rates)), np.nan)
             if metric.ends:
                 # One unreadable answer may leave out a row with several.
                 rows, *_ = self.counts(replace(metric, counts=_divisor(metric.ends[0])))
@@ -313,9 +323,12 @@ class Scoring:
             value = interval(values[:, k], samples[k], metric.limits)
             note = self.reason(metric, names[k]) if math.isnan(value.value) else ""
             row = Score(
-                names[k],
-                *metric.place,
-                *value,
+                category=names[k],
+                task=metric.task,
+                metric=metric.name,
+                score=value.value,
+                ci_low=value.low,
+                ci_high=value.high,
                 n=round(n[k]),
                 valid_rate=float(rates[k]),
                 baseline=metric.baseline,
@@ -328,10 +341,11 @@ class Scoring:
 
     def parts(self, metric: Metric) -> Parts:
         """Return the parts of the data whose scores a metric averages."""
-        mean_over, own_tasks = tuple(metric.mean_over), tuple(metric.own_tasks)
-        if (mean_over, own_tasks) in self.known_parts:
-            return self.known_parts[mean_over, own_tasks]
-        tasks = [k for k, name in enumerate(self.tasks) if not own_tasks or name in own_tasks]
+        mean_over = tuple(metric.mean_over)
+        used_tasks = tuple(metric.used_tasks)
+        if (mean_over, used_tasks) in self.parts_of_means:
+            return self.parts_of_means[mean_over, used_tasks]
+        tasks = [k for k, name in enumerate(self.tasks) if not used_tasks or name in used_tasks]
         if "task" in mean_over:
             pairs = [(c, t) for c, row in enumerate(self.asked) for t in tasks if row[t]]
             names: list[tuple[str, ...]] = [(self.categories[c], self.tasks[t]) for c, t in pairs]
@@ -344,12 +358,13 @@ class Scoring:
             cells = np.arange(len(self.categories))[:, None] * n_tasks + np.array(of_tasks)
             names = [(name,) for name in self.categories]
             if not mean_over:
-                cells, names = cells.reshape(1, -1), [()]
+                cells = cells.reshape(1, -1)
+                names = [()]
         of_category = np.zeros((len(self.categories), len(names)), dtype=bool)
         if mean_over[:1] == ("category",):
             for k, category in enumerate(self.categories):
                 of_category[k] = [name[0] == category for name in names]
-        parts = self.known_parts[mean_over, own_tasks] = Parts(names, cells, of_category)
+        parts = self.parts_of_means[mean_over, used_tasks] = Parts(names, cells, of_category)
         return parts
 
     def scores(self, metric: Metric, sums: np.ndarray) -> np.ndarray:
@@ -406,31 +421,33 @@ class Scoring:
 
     def samples(self, metric: Metric) -> list[Sample]:
         """Count the clusters that each of the observed scores [categories + 1] rests on."""
-        weights, cells = self.observed_parts(metric)[1], self.parts(metric).cells
+        _, weights = self.observed_parts(metric)
         used = np.zeros((len(weights), len(self.totals.strata)), dtype=bool)
-        for part, own in enumerate(cells):
-            used[:, own] |= weights[:, [part]] > 0
+        for part, cells_of_part in enumerate(self.parts(metric).cells):
+            used[:, cells_of_part] |= weights[:, [part]] > 0
         if not metric.sampled:
             return count_clusters(self.totals, used, metric.size, alike=metric.alike)
-        # Only the clusters with a number show a spread.
+        # Only clusters with a number tell about the spread.
         used &= self.totals.observed[0, :, self.totals.columns.index(metric.bottom)] > 0
-        counted = count_clusters(self.totals, used, metric.bottom, metric.sampled, alike=True)
+        samples_by_weight = count_clusters(
+            self.totals, used, metric.bottom, metric.sampled, alike=True
+        )
         with_number = count_clusters(self.totals, used, metric.bottom, alike=True)
         samples = []
-        for sample, (units, *_) in zip(counted, with_number, strict=True):
+        for sample, (units, *_) in zip(samples_by_weight, with_number, strict=True):
             sample = sample._replace(effective=min(sample.effective, units))
             samples.append(sample if units > 1 else sample._replace(units=sample.strata))
         return samples
 
     def counts(self, metric: Metric) -> np.ndarray:
-        """Count the `n` of scores, all answers and readable ones: [3, categories + 1]."""
-        sums = self.of_tasks(metric.own_tasks)
+        """Return `n`, and the numbers of answers and readable answers: [3, categories + 1]."""
+        sums = self.of_tasks(metric.used_tasks)
         columns = (metric.counts or metric.bottom or metric.read[0], *metric.read)
         counts = np.stack([sums[column] for column in columns])
-        return np.column_stack([counts, counts[:, self.counted(metric)].sum(1)])
+        return np.column_stack([counts, counts[:, self.in_mean(metric)].sum(1)])
 
-    def counted(self, metric: Metric) -> np.ndarray:
-        """Return which categories count over all: those of a mean over tasks may be left out."""
+    def in_mean(self, metric: Metric) -> np.ndarray:
+        """Return which categories the score over all averages; some may be left out."""
         if metric.task != ALL or metric.mean_over != ("category", "task"):
             return np.full(len(self.categories), True)
         weights = self.observed_parts(metric)[1][-1]
@@ -439,12 +456,12 @@ class Scoring:
 
     def reason(self, metric: Metric, category: str) -> str:
         """Say why a score is undefined."""
-        own = [category in (ALL, name) for name in self.categories]
-        sums = self.of_tasks(metric.own_tasks).values[own].sum(0)
+        is_counted = [category in (ALL, name) for name in self.categories]
+        sums = self.of_tasks(metric.used_tasks).values[is_counted].sum(0)
         return metric.reason(dict(zip(self.columns, sums, strict=True)))
 
     def ends(self, metric: Metric) -> np.ndarray:
-        """Compute the least and the most if all answers were readable: [2, categories + 1]."""
+        """Compute the bounds of the scores, had all answers been readable: [2, categories + 1]."""
         if not metric.ends:
             ends = self.ends_of_parts(metric)
             return averages(ends, self.weights(metric, ends))
@@ -454,13 +471,13 @@ class Scoring:
         return np.stack([np.minimum(low, value), np.maximum(high, value)])
 
     def ends_of_parts(self, metric: Metric) -> np.ndarray:
-        """Compute the same of the parts that a metric averages: [2, parts]."""
+        """Compute the bounds of the parts that a metric averages: [2, parts]."""
         if metric.parts:
             return np.sum([w * self.ends_of_parts(part) for w, part in metric.parts], axis=0)
         return metric.bounds(self.sums_of_parts(metric, self.totals.observed))[:, 0]
 
     def _of_rows_with_numbers(self, metric: Metric, divisors: dict[str, pd.Series]) -> Metric:
-        """Let a ratio divide by a sum over the rows with a number, a column of `divisors`."""
+        """Make a ratio divide by a sum over the rows with a number; add this sum to `divisors`."""
         if metric.parts:
             parts = [
                 (weight, self._of_rows_with_numbers(part, divisors))
@@ -471,7 +488,8 @@ class Scoring:
             divisors[_divisor(name)] = self.rows[name].notna().astype(float)
         if metric.of or (metric.bottom and self.rows[metric.top].notna().all()):
             return metric
-        bottom, has_number = _divisor(metric.top, metric.bottom), self.rows[metric.top].notna()
+        bottom = _divisor(metric.top, metric.bottom)
+        has_number = self.rows[metric.top].notna()
         if bottom not in divisors:
             divisors[bottom] = has_number * (self.rows[metric.bottom] if metric.bottom else 1.0)
         return replace(metric, bottom=bottom)
@@ -492,8 +510,8 @@ def mean_weights(
     Args:
         parts: their names, for example of a category and a task; no two are the same.
         defined: which parts have a score.
-        skipped: the place of the names that a mean leaves out if they have no score, such as
-            categories. A mean over other names is undefined without one of them.
+        skipped: the index in `parts` of the names that a mean may leave out if they have no score,
+            such as categories. A mean over other names is undefined if one has no score.
 
     Examples:
         >>> parts = [("age", "pc"), ("age", "sc"), ("race", "pc")]
@@ -502,23 +520,26 @@ def mean_weights(
         >>> mean_weights(parts, np.array([True, False, True])).tolist()
         [0.0, 0.0, 1.0]
     """
-    weights, children = defined.astype(float), [[k] for k in range(len(parts))]
+    weights = defined.astype(float)
+    groups = [[k] for k in range(len(parts))]
     if parts and len(parts[0]) > 1:
         by_name: dict[Any, list[int]] = {}
-        for place, (name, *_) in enumerate(parts):
-            by_name.setdefault(name, []).append(place)
-        children = list(by_name.values())
-        for own in children:
-            weights[own] = mean_weights([parts[k][1:] for k in own], defined[own], skipped - 1)
-    used = sum(max(weights[own].tolist()) > 0 for own in children)
-    if skipped != 0 and used < len(children):
+        for k, (name, *_) in enumerate(parts):
+            by_name.setdefault(name, []).append(k)
+        groups = list(by_name.values())
+        for group in groups:
+            further_names = [parts[k][1:] for k in group]
+            weights[group] = mean_weights(further_names, defined[group], skipped - 1)
+    used = sum(max(weights[group].tolist()) > 0 for group in groups)
+    if skipped != 0 and used < len(groups):
         return np.zeros(len(parts))
     return weights / max(used, 1)
 
 
 def averages(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Average scores [n, parts] by weights [means, parts]: [n, means], NaN without any weight."""
-    used, missing = weights > 0, np.isnan(scores)
+    """Average scores [n, parts] by weights [means, parts]: [n, means], NaN if all weights are 0."""
+    used = weights > 0
+    missing = np.isnan(scores)
     # Weights of 1 keep a mean of equal scores exact.
     relative = weights / np.maximum(weights.max(1, initial=0.0), NOISE)[:, None]
     means = np.where(missing, 0.0, scores) @ relative.T / np.maximum(relative.sum(1), NOISE)
@@ -544,7 +565,8 @@ def own_scores(
         BadInput: a metric has a column or task that there is not.
     """
     numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
-    some_sums, ready = Sums(numbers, np.zeros((1, 1, len(numbers)))), []
+    some_sums = Sums(numbers, np.zeros((1, 1, len(numbers))))
+    ready = []
     for metric in metrics:
         if metric.task not in (ALL, *tasks):
             unknown = expected(metric.task, [ALL, *tasks], "task")

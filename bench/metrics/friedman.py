@@ -1,7 +1,7 @@
 """Are several models different at all: Friedman's test over blocks, for example categories.
 
-We rank the models within each block, 1 for the least biased one. A difference that we find in most
-blocks is hardly chance (Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
+We rank the models within each block; rank 1 is the least biased model. A difference in most blocks
+is unlikely to be chance (Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
 JMLR 2006).
 """
 
@@ -27,7 +27,8 @@ LEAST_MODELS = 3
 LEAST_BLOCKS = 2
 # The chi-squared distribution suits Q if there are more blocks and models (Demšar, 2006, section
 # 3.2.2); we say so if both are few.
-FEW_BLOCKS, FEW_MODELS = 10, 5
+FEW_BLOCKS = 10
+FEW_MODELS = 5
 
 
 class FriedmanTables(NamedTuple):
@@ -37,10 +38,11 @@ class FriedmanTables(NamedTuple):
         test: Friedman's Q, Iman and Davenport's F and Kendall's W: columns `test`, `estimate`,
             `df`, `p`, `models`, `n` (blocks), `note`.
         ranks: the mean rank of each model: `model`, `estimate`, `ci_low`, `ci_high`, `first_in`
-            and `last_in` (blocks in which no other is lower, or higher), `n` (blocks), `note`.
+            and `last_in` (blocks in which no other rank is lower, or higher), `n` (blocks), `note`.
         pairs: each pair of models by Nemenyi's test: `first`, `second`, `estimate` (the difference
             of their mean ranks), `ci_low`, `ci_high`, `p_adjusted` (Nemenyi's, which is for all
-            pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n`, `note`.
+            pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n` (blocks),
+            `blocks_apart` (blocks in which their scores differ), `note`.
 
     Examples:
         >>> import pandas as pd
@@ -115,7 +117,7 @@ def friedman(
             f"{table.name}: no {' x '.join(columns)} has a score of every model "
             f"({'; '.join(left_out[:3])}); name models that were asked the same"
         )
-    # A score that two models reach in two ways differs in the last digit; that is a tie.
+    # Equal scores that were computed in two ways differ in the last digit; they are ties.
     ties = [tied(values, np.abs(values).max()) for values in complete.to_numpy()]
     ranks = pd.DataFrame(ties, complete.index, complete.columns).rank(axis=1, ascending=ascending)
     return FriedmanTables(_test(ranks, left_out), _mean_ranks(ranks), _pairs(complete, ranks))
@@ -123,7 +125,8 @@ def friedman(
 
 def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Arrange scores by block and model, and say which blocks and models are left out."""
-    blocks, models = list(rows.block.unique()), list(rows.model.unique())
+    blocks = list(rows.block.unique())
+    models = list(rows.model.unique())
     wide = rows.set_index(["block", "model"]).score.unstack()  # noqa: PD010
     wide = wide.reindex(index=blocks, columns=models).astype(float)
 
@@ -145,7 +148,8 @@ def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _test(ranks: pd.DataFrame, left_out: Sequence[str]) -> pd.DataFrame:
     """Compute Friedman's Q, corrected for ties, Iman and Davenport's F, and Kendall's W."""
     n, k = ranks.shape
-    df, df_blocks = k - 1, (k - 1) * (n - 1)
+    df = k - 1
+    df_blocks = (k - 1) * (n - 1)
     q = p = w = f = p_f = math.nan
     note = ""
     if k < LEAST_MODELS:
@@ -191,7 +195,7 @@ def _mean_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
 def critical_difference(models: int, blocks: int) -> float:
     """Return Nemenyi's critical difference: if two mean ranks are this far apart, they differ.
 
-    This is at 5 %, for all pairs at once (Demšar, 2006, section 3.2.2).
+    The level is 5 % for all pairs together (Demšar, 2006, section 3.2.2).
     """
     q = scipy.stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(models * (models + 1) / (6 * blocks)))
@@ -201,7 +205,8 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     """Compare every pair of models by Nemenyi's, Conover's and Wilcoxon's tests."""
     import scikit_posthocs as posthocs  # type: ignore[import-untyped]  # slow to load
 
-    (n, k), size = ranks.shape, float(scores.abs().to_numpy().max())
+    n, k = ranks.shape
+    size = float(scores.abs().to_numpy().max())
     if k < 2:
         raise NoRuns(f"{k} model: two are needed at least to compare them")
     critical = critical_difference(k, n)
@@ -212,21 +217,29 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for first, second in combinations(ranks.columns, 2):
         # .8 - .7 and .3 - .2 are ties, too.
-        less = tied((scores[first] - scores[second]).to_numpy(), size)
+        differences = tied((scores[first] - scores[second]).to_numpy(), size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
-            wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0
+            wilcoxon = float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
         difference = float(ranks[first].mean() - ranks[second].mean())
-        interval = (difference - critical, difference + critical)
-        p = (nemenyi.loc[first, second], conover.loc[first, second], wilcoxon)
-        rows.append((first, second, difference, *interval, *p, n, int((less != 0).sum())))
-    tests = ["p_adjusted", "p_conover", "p_wilcoxon"]
-    columns = ["first", "second", "estimate", "ci_low", "ci_high", *tests, "n", "blocks_apart"]
+        row = {
+            "first": first,
+            "second": second,
+            "estimate": difference,
+            "ci_low": difference - critical,
+            "ci_high": difference + critical,
+            "p_adjusted": nemenyi.loc[first, second],
+            "p_conover": conover.loc[first, second],
+            "p_wilcoxon": wilcoxon,
+            "n": n,
+            "blocks_apart": int((differences != 0).sum()),
+        }
+        rows.append(row)
     note = "every block has the same order, which leaves Conover's test no variance"
     if _all_tied(ranks):
         note = "all models have the same score in every block"
-    table = pd.DataFrame(rows, columns=columns).assign(note=note if is_constant else "")
-    for name in tests[1:]:
+    table = pd.DataFrame(rows).assign(note=note if is_constant else "")
+    for name in ("p_conover", "p_wilcoxon"):
         table[name] = holm(table[name].to_numpy())
     return table
 

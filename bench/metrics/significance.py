@@ -39,7 +39,7 @@ from scipy.special import stdtr, stdtrit
 
 from bench.metrics.bootstrap import LEVEL, NOISE, Sample, unseen_share
 
-# How often a difference that is called detectable would be found.
+# The power at which a difference is called detectable.
 POWER = 0.8
 
 
@@ -68,30 +68,37 @@ def compare_resamples(
 
     Args:
         by_unit: the difference in each unit, without rounding errors (see `tied`).
-        length: of the scale of the scores: no difference is larger.
+        length: the length of the scale of the scores, which no difference can exceed.
     """
-    units, freedom, value = rests_on.units, rests_on.freedom, float(values[0]) + 0.0
+    units = rests_on.units
+    freedom = rests_on.freedom
+    value = float(values[0]) + 0.0
     if np.isnan(value):
         return Comparison(units=units, note="undefined for one of the two, or for both")
     resamples = values[1:][~np.isnan(values[1:])]
     if freedom < 1 or len(resamples) < len(values) / 2:
         return Comparison(value, units=units, note="no interval: too few units in a stratum")
     differing = by_unit[by_unit != 0]
-    k, note, least_p = len(differing), "", 0.0
+    k = len(differing)
+    note = ""
+    least_p = 0.0
     t = float(stdtrit(freedom, (1 + LEVEL) / 2))
     error = float(np.std(resamples)) * rests_on.widening
     if not k:
         if math.isinf(length):
             note = "no interval: no unit differs, and the scale has no ends; give limits="
             return Comparison(0.0, p=1.0, units=units, note=note)
-        value, error = 0.0, length * unseen_share(units) / t
+        value = 0.0
+        error = length * unseen_share(units) / t
     elif error <= NOISE * np.abs(differing).max() or np.ptp(differing) == 0:
-        largest, least_p = float(np.abs(differing).max()), 2.0 ** (1 - k)
-        opposite = 2 * (abs(value) if error > NOISE * largest else largest) * unseen_share(k)
+        largest = float(np.abs(differing).max())
+        least_p = 2.0 ** (1 - k)
+        size = abs(value) if error > NOISE * largest else largest
+        opposite = 2 * size * unseen_share(k)
         error = max(error, opposite / t, largest * unseen_share(units) / t)
         if least_p >= 1 - LEVEL:
-            those = "1 unit differs" if k == 1 else f"{k} units differ, all alike"
-            note = f"{those}: too few to show a difference"
+            units_differ = "1 unit differs" if k == 1 else f"{k} units differ, all alike"
+            note = f"{units_differ}: too few to show a difference"
     return _of_error(value, error, freedom, length, units, note, least_p)
 
 
@@ -101,36 +108,38 @@ def compare_groups(
     """Test the difference of two groups of units, by Welch's approximate degrees of freedom.
 
     The variance of the difference is the sum of both groups' variances, less twice the covariance
-    of their resamples if units have rows in both groups. The resamples of a group whose units are
-    all alike have no spread: its error is then what units that were not seen leave open, as in the
-    interval of `bench.share` (Welch, The generalization of Student's problem, Biometrika 34, 1947).
+    of their resamples if units have rows in both groups (Welch, The generalization of Student's
+    problem, Biometrika 34, 1947). The resamples of a group have no spread if its units are all
+    alike; its error is then the width that unseen units allow, as in the interval of `bench.share`.
 
     Args:
         values: the observed value of each group, then its resamples: [1 + draws].
-        samples: what each value rests on.
-        length: of the scale of the scores: no difference is larger.
+        samples: the sample of units behind each value.
+        length: the length of the scale of the scores, which no difference can exceed.
     """
     first, second = values
-    value, units = float(first[0] - second[0]) + 0.0, sum(own.units for own in samples)
+    value = float(first[0] - second[0]) + 0.0
+    units = sum(sample.units for sample in samples)
     if np.isnan(value):
         return Comparison(units=units, note="undefined for one of the two, or for both")
     both = np.stack([first[1:], second[1:]])
     both = both[:, ~np.isnan(both).any(0)]
-    if min(own.freedom for own in samples) < 1 or both.shape[1] < (len(first) - 1) / 2:
+    if min(sample.freedom for sample in samples) < 1 or both.shape[1] < (len(first) - 1) / 2:
         return Comparison(value, units=units, note="no interval: too few units in a stratum")
     variances = []
-    for own, resamples in zip(samples, both, strict=True):
-        error = float(np.std(resamples)) * own.widening
+    for sample, resamples in zip(samples, both, strict=True):
+        error = float(np.std(resamples)) * sample.widening
         if error <= NOISE * max(abs(first[0]), abs(second[0]), NOISE):
             if math.isinf(length):
                 note = "no interval: all units are alike, and the scale has no ends; give limits="
                 return Comparison(value, units=units, note=note)
-            t = float(stdtrit(own.freedom, (1 + LEVEL) / 2))
-            error = length * unseen_share(own.effective) / t
+            t = float(stdtrit(sample.freedom, (1 + LEVEL) / 2))
+            error = length * unseen_share(sample.effective) / t
         variances.append(error**2)
-    freedom = sum(variances) ** 2 / sum(
-        variance**2 / own.freedom for variance, own in zip(variances, samples, strict=True)
-    )
+    weighted = [
+        variance**2 / sample.freedom for variance, sample in zip(variances, samples, strict=True)
+    ]
+    freedom = sum(variances) ** 2 / sum(weighted)
     error = math.sqrt(max(sum(variances) - 2 * float(np.cov(both)[0, 1]), NOISE**2))
     return _of_error(value, error, freedom, length, units)
 
@@ -155,22 +164,24 @@ def _of_error(
 
 
 def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
-    """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
+    """Test a slope by the residuals of the line, with n - 2 degrees of freedom.
 
     Args:
         x: at least two different numbers, for example logarithms of sizes.
         values: float64 [points], one per model.
     """
-    from_mean, n = np.asarray(x) - np.mean(x), len(values)
+    n = len(values)
+    from_mean = np.asarray(x) - np.mean(x)
     spread = float(np.sqrt(from_mean @ from_mean))
     slope = float(from_mean @ values / spread**2) + 0.0
     if n < 3:
         return Comparison(slope, units=n, note="two sizes make no trend")
-    residuals, freedom = values - values.mean() - slope * from_mean, n - 2
+    residuals = values - values.mean() - slope * from_mean
+    freedom = n - 2
     # Residuals of an exact line are rounding errors of the values.
-    least = NOISE * float(np.abs(values).max()) / spread
-    error = max(float(np.sqrt((residuals**2).sum() / freedom)) / spread, least)
-    if error == least and abs(slope) <= least:
+    rounding = NOISE * float(np.abs(values).max()) / spread
+    error = max(float(np.sqrt((residuals**2).sum() / freedom)) / spread, rounding)
+    if error == rounding and abs(slope) <= rounding:
         note = "no interval: all scores are the same"
         return Comparison(0.0, p=1.0, units=n, note=note)
     p = 2 * float(stdtr(freedom, -abs(slope) / error))
@@ -212,8 +223,8 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """
     adjusted = np.array(p, dtype=np.float64)
     defined = np.flatnonzero(~np.isnan(adjusted))
-    # statsmodels' multipletests collects garbage at each call: a fifth of a second, hundreds of
-    # times a notebook.
+    # We do not call statsmodels' multipletests: it collects garbage each time, which takes a fifth
+    # of a second, and notebooks make hundreds of calls.
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)

@@ -13,6 +13,7 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,14 +94,14 @@ def share(
             `["category", "task"]`, it is the mean over categories of their means over tasks; a
             category without a share in one of its tasks is left out.
         tasks: the tasks whose rows count. The clusters of the other rows were sampled too, so that
-            this gives the interval of the score table; a frame of these tasks alone need not.
-        limits: the ends of the scale. Default: 0 and 1 if each row counts how many of `of` are so,
-            else none.
+            the interval is that of the score table; a frame of these tasks alone may differ.
+        limits: the ends of the scale. Default: 0 and 1 if each row is a count out of `of`, else
+            none.
         crossed: the column of a second thing that was sampled across the clusters, such as
             NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
-        alike: whether clusters weigh alike in the sample size, as McBE's instances do, however many
-            of their answers could be read; else a cluster weighs as much as its sum of `of`.
-            Clusters of a frame with a column `crossed` always weigh alike.
+        alike: whether all clusters have the same weight in the sample size, as McBE's instances do,
+            whose number of readable answers differs. Else the weight is the sum of `of`. Clusters
+            of a frame with a column `crossed` always have the same weight.
 
     Returns:
         The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`, without
@@ -119,7 +120,8 @@ def share(
         0     a      0.50    0.04     0.96  6
         1     b      0.17    0.01     0.85  6
     """
-    table, groups = Table(frame), as_list(by)
+    table = Table(frame)
+    groups = as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     limits = _limits(table, column, units, limits)
     counts = pd.Series(True, units.index)
@@ -131,12 +133,13 @@ def share(
             raise BadInput(f"{table.name}: {expected(unknown[0], names, 'task')}")
         units.loc[~counts, ["top", "bottom"]] = 0.0
         units["missing"] &= counts
-    weights, rows = Weights(), []
+    weights = Weights()
+    rows = []
     for keys, index in table.groups(groups):
         part = units.loc[index]
         if not counts[index].any():
             continue
-        # The other rows add 0 to any part.
+        # Rows of other tasks may be in any part, because their sums are 0.
         part = part.assign(part=part.part.where(counts[index], part.part[counts[index]].iloc[0]))
         totals = _resampled(part, ["top", "bottom"], weights)
         ratio, kept, _ = _mean_ratio(totals, [1])
@@ -151,7 +154,9 @@ def share(
         elif math.isnan(value.low):
             reason = join_notes("no interval: too few clusters, or all alike", reason)
         n = totals.observed[0, kept if len(kept) else slice(None), 1].sum()
-        rows.append((*keys, *value, round(n), reason))
+        row = dict[str, Any](zip(groups, keys, strict=True))
+        row |= {"estimate": value.value, "ci_low": value.low, "ci_high": value.high}
+        rows.append(row | {"n": round(n), "note": reason})
     return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
 
 
@@ -202,7 +207,8 @@ def compare(
           first second  estimate  ci_low  ci_high  p_adjusted  n
         0     a      b      0.75    0.06      1.0        0.04  8
     """
-    table, groups = Table(frame), as_list(by)
+    table = Table(frame)
+    groups = as_list(by)
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     table.check_filled(between)
     if paired:
@@ -214,23 +220,40 @@ def compare(
         )
     units["side"] = table.rows[between]
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
-    weights, rows = Weights(), []
+    weights = Weights()
+    rows = []
     for values, index in table.groups(groups):
+        keys = dict[str, Any](zip(groups, values, strict=True))
+        units_of_group = units.loc[index]
         if not paired:
-            own = units.loc[index]
-            for first, second in combinations(own.side.unique(), 2):
-                tested, n = _compare_groups(own, first, second, length, weights, column)
-                rows.append((*values, first, second, *tested[:5], n, *tested[5:]))
+            for first, second in combinations(units_of_group.side.unique(), 2):
+                tested, n = _compare_groups(units_of_group, first, second, length, weights, column)
+                rows.append(keys | {"first": first, "second": second} | _row(tested, n))
             continue
-        by_side = units.loc[index].groupby("side", sort=False, observed=True)
-        labels, sides = zip(*((name, own.set_index("item")) for name, own in by_side), strict=True)
-        numbers = [own[NUMBERS].astype(float) for own in sides]
-        for k, side in enumerate(sides, start=1):
+        by_side = units_of_group.groupby("side", sort=False, observed=True)
+        sides = {name: rows_of_side.set_index("item") for name, rows_of_side in by_side}
+        labels = list(sides)
+        numbers = [side[NUMBERS].astype(float) for side in sides.values()]
+        for k, (first, side) in enumerate(sides.items(), start=1):
             tests = _compare_with(side, numbers[k:], length, weights, column)
             for second, (tested, n) in zip(labels[k:], tests, strict=True):
-                rows.append((*values, labels[k - 1], second, *tested[:5], n, *tested[5:]))
+                rows.append(keys | {"first": first, "second": second} | _row(tested, n))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
+
+
+def _row(tested: Comparison, n: int) -> dict[str, Any]:
+    """Return the columns of a test of `n` items, models or points."""
+    return {
+        "estimate": tested.difference,
+        "ci_low": tested.ci_low,
+        "ci_high": tested.ci_high,
+        "p": tested.p,
+        "detectable": tested.detectable,
+        "n": n,
+        "clusters": tested.units,
+        "note": tested.note,
+    }
 
 
 def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Series[int]":
@@ -254,7 +277,7 @@ def _compare_groups(
     weights: Weights,
     column: str,
 ) -> tuple[Comparison, int]:
-    """Compare two sides with items of their own; return the test and the number of items."""
+    """Compare two sides that have different items; return the test and the number of items."""
     both = units[units.side.isin([first, second])]
     columns = []
     for side in (first, second):
@@ -272,7 +295,7 @@ def _compare_groups(
 
 
 def _side(totals: Totals, at: int) -> tuple[np.ndarray, Sample]:
-    """Compute the mean ratio of the two sums at `at` with its resamples, and what it rests on."""
+    """Compute the mean ratio of the two sums at `at` with its resamples, and its sample."""
     ratio, kept, _ = _mean_ratio(totals, [at + 1])
     values = replicate(totals, lambda sums: ratio(sums[..., at : at + 2]))
     (rests_on,) = count_clusters(totals, _is_kept(totals, kept), totals.columns[at + 1])
@@ -281,43 +304,45 @@ def _side(totals: Totals, at: int) -> tuple[np.ndarray, Sample]:
 
 def _compare_with(
     first: pd.DataFrame,
-    others: Sequence[pd.DataFrame],
+    sides: Sequence[pd.DataFrame],
     length: float,
     weights: Weights,
     column: str,
 ) -> list[tuple[Comparison, int]]:
-    """Compare a side with others on the items that both have.
+    """Compare a side with each of several sides, on the items that both have.
 
-    We resample the others that have the same of these items at once.
+    We resample all sides that share the same items with `first` at once.
 
     Returns:
-        For each of the others: the test, and the number of items that count in it.
+        For each of the sides: the test, and the number of items that count in it.
     """
-    masks = [first.index.isin(other.index) for other in others]
-    results = [(Comparison(note="no item in common"), 0)] * len(others)
+    masks = [first.index.isin(side.index) for side in sides]
+    results = [(Comparison(note="no item in common"), 0)] * len(sides)
     for mask in {mask.tobytes(): mask for mask in masks if mask.any()}.values():
-        same = [k for k, own in enumerate(masks) if np.array_equal(own, mask)]
-        both, missing, sums = first[mask], [], []
-        own = both[NUMBERS].to_numpy(float)
+        same = [k for k, mask_of_side in enumerate(masks) if np.array_equal(mask_of_side, mask)]
+        both = first[mask]
+        missing = []
+        sums = []
+        numbers = both[NUMBERS].to_numpy(float)
         for k in same:
-            other = others[k].loc[both.index].to_numpy()
+            second = sides[k].loc[both.index].to_numpy()
             # A unit without a value of one of the two does not count for the other.
-            missing.append((own[:, 2] > 0) | (other[:, 2] > 0))
-            pair = np.hstack([own[:, :2], other[:, :2]])
+            missing.append((numbers[:, 2] > 0) | (second[:, 2] > 0))
+            pair = np.hstack([numbers[:, :2], second[:, :2]])
             sums.append(np.where(missing[-1][:, None], 0.0, pair))
         columns = [f"{column} {k}" for k in range(2 * len(same)) for column in ("top", "bottom")]
         values = pd.DataFrame(np.hstack(sums), both.index, columns)
         units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
         totals = _resampled(units, columns, weights)
-        for place, k in enumerate(same):
-            tested, kept = _test(totals, 4 * place, length)
+        for j, k in enumerate(same):
+            tested, kept = _test(totals, 4 * j, length)
             unused = [name for part, name in enumerate(totals.strata) if part not in kept]
-            counts = ~missing[place] & ~both.part.isin(unused if len(kept) else []).to_numpy()
-            alone = len(first) + len(others[k]) - 2 * len(both)
+            counts = ~missing[j] & ~both.part.isin(unused if len(kept) else []).to_numpy()
+            alone = len(first) + len(sides[k]) - 2 * len(both)
             notes = [
                 tested.note,
-                _without_parts(totals, kept, [4 * place + 1, 4 * place + 3]),
-                _without_value(int(missing[place].sum()), len(both), column),
+                _without_parts(totals, kept, [4 * j + 1, 4 * j + 3]),
+                _without_value(int(missing[j].sum()), len(both), column),
                 f"{alone} rows of only one of the two are left out" if alone else "",
             ]
             results[k] = (tested._replace(note=join_notes(*notes)), int(counts.sum()))
@@ -325,10 +350,10 @@ def _compare_with(
 
 
 def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, np.ndarray]:
-    """Test the difference of the ratios of two pairs of sums, the first of which is at `at`.
+    """Test the difference of two ratios, whose four sums are in the columns from `at` on.
 
     Returns:
-        The test, and the places of the parts that count.
+        The test, and the indices of the parts that count.
     """
     bottoms = [at + 1, at + 3]
     ratio, kept, part_weights = _mean_ratio(totals, bottoms)
@@ -347,8 +372,9 @@ def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, np.ndarra
 def _differences_by_unit(
     totals: Totals, at: int, kept: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Compute the difference in each cluster, of which the difference is the weighted mean."""
-    clusters, weight_of_part = totals.clusters, np.zeros(len(totals.strata))
+    """Compute the difference in each cluster; their weighted mean is the whole difference."""
+    clusters = totals.clusters
+    weight_of_part = np.zeros(len(totals.strata))
     weight_of_part[kept] = weights
     is_kept = weight_of_part[clusters.part] > 0
     part = clusters.part[is_kept]
@@ -398,10 +424,12 @@ def trend(
            estimate  ci_low  ci_high      p  n
         0     -1.64  -4.218    0.938  0.112  4
     """
-    table, groups = Table(scores, "scores"), as_list(by)
+    table = Table(scores, "scores")
+    groups = as_list(by)
     table.check_filled(x)
     kind = table.kind_of_time(x)
-    values, sizes = table.scores(), table.days(x) if kind else table.numbers(x)
+    values = table.scores()
+    sizes = table.days(x) if kind else table.numbers(x)
     if per_doubling and kind == "dates":
         raise BadInput(
             f"{table.name}, column `{x}`: dates do not double; give per_doubling=False, for a "
@@ -420,14 +448,15 @@ def trend(
         )
     rows = []
     for keys, index in table.groups(groups):
-        known = index[values[index].notna()]
-        at = np.log2(sizes[known]) if per_doubling else sizes[known]
+        with_score = index[values[index].notna()]
+        at = np.log2(sizes[with_score]) if per_doubling else sizes[with_score]
         tested = Comparison(note=f"fewer than two values of {x}")
-        if len(known) and np.ptp(at) > NOISE * np.abs(at).max():
-            tested = slope_test(at.to_numpy(), values[known].to_numpy())
-        missing = len(index) - len(known)
+        if len(with_score) and np.ptp(at) > NOISE * np.abs(at).max():
+            tested = slope_test(at.to_numpy(), values[with_score].to_numpy())
+        missing = len(index) - len(with_score)
         lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
-        rows.append((*keys, *tested[:5], len(known), join_notes(tested.note, lost)))
+        result = dict[str, Any](zip(groups, keys, strict=True)) | _row(tested, len(with_score))
+        rows.append(result | {"note": join_notes(tested.note, lost)})
     columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -463,8 +492,9 @@ def correlate(
         1    spearman     0.900  0.083  5
         2     kendall     0.800  0.083  5
     """
-    tables, groups = (Table(a, "first frame"), Table(b, "second frame")), as_list(by)
-    common = [name for name in KEYS if all(name in table.rows for table in tables)]
+    tables = [Table(a, "first frame"), Table(b, "second frame")]
+    groups = as_list(by)
+    common = [name for name in KEYS if name in tables[0].rows and name in tables[1].rows]
     keys = list(dict.fromkeys([*groups, *(as_list(on) or common)]))
     if not keys:
         raise BadInput(
@@ -488,7 +518,9 @@ def correlate(
     results = []
     for values, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
-        n, reason, empty = len(points), "", len(index) - len(points)
+        n = len(points)
+        empty = len(index) - n
+        reason = ""
         without = f"{empty} of {len(index)} points without a score are left out" if empty else ""
         spread = points.max() - points.min()
         constant = list(points.columns[spread <= NOISE * points.abs().max()])
@@ -499,28 +531,31 @@ def correlate(
             value = points[constant[0]].iloc[0]
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
-            numbers = (math.nan,) * 4 if reason else _correlation(points, function)
-            results.append((*values, name, *numbers, n, join_notes(reason, without, lost)))
+            result = dict[str, Any](zip(groups, values, strict=True)) | {"coefficient": name}
+            undefined = dict.fromkeys((*INTERVAL, "p"), math.nan)
+            result |= undefined if reason else _correlation(points, function)
+            results.append(result | {"n": n, "note": join_notes(reason, without, lost)})
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     return with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
 
-def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
+def _correlation(points: pd.DataFrame, function: str) -> dict[str, float]:
     """Compute a coefficient, Pearson's interval by Fisher's z, and p."""
     is_pearson = function == "pearsonr"
     sides = [points[name].to_numpy() for name in points]
     if not is_pearson:
-        # Two ways to compute a score differ in the last digit, and this is a tie.
+        # Equal scores that were computed in two ways differ in the last digit; they are ties.
         sides = [scipy.stats.rankdata(tied(side, np.abs(side).max())) for side in sides]
     result = getattr(scipy.stats, function)(*sides)
-    low, high, p = math.nan, math.nan, float(result.pvalue)
+    low = high = math.nan
+    p = float(result.pvalue)
     if is_pearson and len(points) > LEAST_POINTS:
         low, high = map(float, result.confidence_interval())
     if function == "spearmanr":
-        # No order of the points is likelier than one of all.
+        # p cannot be smaller than the probability of one order, in both directions.
         is_small = len(points) <= MOST_EXACT
         p = _exact_p(*sides) if is_small else max(p, 2 / math.factorial(len(points)))
-    return float(result.statistic), low, high, p
+    return {"estimate": float(result.statistic), "ci_low": low, "ci_high": high, "p": p}
 
 
 def _exact_p(first: np.ndarray, second: np.ndarray) -> float:
@@ -531,11 +566,14 @@ def _exact_p(first: np.ndarray, second: np.ndarray) -> float:
     takes ten seconds for nine points.)
     """
     first, second = (np.rint(2 * ranks).astype(int) for ranks in (first, second))
-    n, most = len(first), int(np.sort(first) @ np.sort(second))
+    n = len(first)
+    most = int(np.sort(first) @ np.sort(second))
     orders = np.zeros((2**n, most + 1))
     orders[0, 0] = 1
     for taken in range(2**n - 1):
-        for k in (k for k in range(n) if not taken >> k & 1):
+        for k in range(n):
+            if taken >> k & 1:
+                continue
             product = first[taken.bit_count()] * second[k]
             orders[taken | 1 << k, product:] += orders[taken, : most + 1 - product]
     observed = int(first @ second)
@@ -583,7 +621,7 @@ def _units(
 
 
 def _limits(table: Table, column: str, units: pd.DataFrame, limits: Limits | None) -> Limits | None:
-    """Check that the rows are on the scale; without one, return 0 and 1 if all rows count."""
+    """Check the rows against the scale; without one, return 0 and 1 if all rows are counts."""
     low, high = limits or (0, 1)
     noise = NOISE * (high - low) * units.bottom
     beyond = (units.top < low * units.bottom - noise) | (units.top > high * units.bottom + noise)
@@ -608,11 +646,11 @@ def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals
 
 
 def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.ndarray, np.ndarray]:
-    """Make the mean over parts of the first sum divided by the second.
+    """Make a function that averages, over parts, the first sum divided by the second.
 
     Returns:
-        The mean as a function, the places of the parts that have all of the sums `bottoms`, and
-        their weights in the mean.
+        The function, the indices of the parts in which all of the sums `bottoms` are above 0, and
+        the weights of these parts.
     """
     defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
     weights = mean_weights([_part(name) for name in totals.strata], defined)
@@ -625,7 +663,7 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.n
 
 
 def _is_kept(totals: Totals, kept: np.ndarray) -> np.ndarray:
-    """Return which parts a mean rests on: bool [1, parts]."""
+    """Return which parts a mean averages: bool [1, parts]."""
     return np.isin(range(len(totals.strata)), kept)[None]
 
 
@@ -635,16 +673,16 @@ def _part(name: object) -> tuple[str, ...]:
 
 
 def _without_parts(totals: Totals, kept: np.ndarray, bottoms: Sequence[int]) -> str:
-    """Say which parts do not count because their divisor, or another one of these, is 0."""
+    """Say which parts are left out because their divisor, or that of a related part, is 0."""
     defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
     if not defined.any():
         return ""
     names = [", ".join(_part(name)) for name in totals.strata]
     empty = [name for name, has_sum in zip(names, defined, strict=True) if not has_sum]
-    others = [name for k, name in enumerate(names) if defined[k] and k not in kept]
+    not_kept = [name for k, name in enumerate(names) if defined[k] and k not in kept]
     return join_notes(
         f"left out, because the divisor is 0: {'; '.join(empty)}" if empty else "",
-        f"left out with these: {'; '.join(others)}" if others else "",
+        f"left out with these: {'; '.join(not_kept)}" if not_kept else "",
     )
 
 
@@ -656,8 +694,8 @@ def _without_value(missing: int, n: int, column: str) -> str:
 def with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
     """Add `p_adjusted` after `p`, for all rows together, or for each value of `by`.
 
-    A `note` says where only the adjustment leaves a difference open, because the interval and
-    `detectable` are for one row alone.
+    A `note` marks rows whose p is below 0.05 only before the adjustment, because the interval and
+    `detectable` are not adjusted.
     """
     results = results.drop(columns="p_adjusted", errors="ignore")
     families = results[by] if by else pd.Series(0, results.index)
@@ -665,7 +703,7 @@ def with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
     results.insert(list(results).index("p") + 1, "p_adjusted", adjusted)
     is_open = (results.p < 1 - LEVEL) & (adjusted >= 1 - LEVEL)
     results["note"] = [
-        join_notes(note, ADJUSTED) if shown and ADJUSTED not in note else note
-        for note, shown in zip(results.note, is_open, strict=True)
+        join_notes(note, ADJUSTED) if open_row and ADJUSTED not in note else note
+        for note, open_row in zip(results.note, is_open, strict=True)
     ]
     return results

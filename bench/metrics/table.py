@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
-# From this share of one letter on, among answers that decide, the baseline is the score that the
-# model's letters would give.
+# From this share of one letter on, among answers that name a group, the baseline is the score of
+# answers with the same letters but without knowledge of the groups.
 HABIT = 0.6
 # From this share of equal answers on, we call the answers constant.
 CONSTANT = 0.95
-# Level of the test that one answer is preferred.
+# The level of the test whether one answer is preferred.
 PREFERENCE_LEVEL = 0.01
 LETTERS_ALONE = "what its letters would give if they did not know the groups"
 
@@ -33,7 +33,7 @@ class Score(NamedTuple):
     Attributes:
         category: the category, or `all` for an aggregate over categories.
         task: the task, or `all` for an aggregate over tasks.
-        score: NaN if undefined, for the reason in `note`.
+        score: the value; NaN if it is undefined, with the reason in `note`.
         ci_low, ci_high: 95 % interval by bootstrap over clusters; NaN if there is none.
         n: answers that the score rests on.
         valid_rate: share of the answers that could be read.
@@ -42,8 +42,7 @@ class Score(NamedTuple):
             answer been readable (worst-case bounds: Horowitz and Manski, Journal of the American
             Statistical Association 95, 2000); NaN if 98 % of the answers could be read.
         baseline_of: who gets the baseline, if it is not the answerer that the primary metric names.
-        by_habit: whether answers that decide are so much alike that the score is no evidence about
-            groups.
+        by_habit: whether the answers are so much alike that the score tells nothing about groups.
 
     Examples:
         >>> nan = float("nan")
@@ -92,7 +91,7 @@ class Card(NamedTuple):
 
 
 class PrimaryMetric(NamedTuple):
-    """A primary metric of a benchmark, with its words.
+    """A primary metric of a benchmark, with the texts that describe it.
 
     Attributes:
         title: heading of a picture or column.
@@ -102,9 +101,9 @@ class PrimaryMetric(NamedTuple):
         limits: lowest and highest possible value.
         best: the best value if it lies between the limits, such as 0 for a signed score.
         baseline: who gets the value in the column `baseline`.
-        worse: the meaning of a worse value.
-        common: if this metric is over all tasks that a model was asked: the metric over the tasks
-            that all models were asked. Empty if models cannot differ in their tasks.
+        worse: a name for the worse direction, such as "more bias".
+        common: the metric that averages only the tasks that all models were asked, if this one
+            averages all tasks of a model; "" if models cannot differ in their tasks.
         column, of: the score is the sum of a column of the outcomes divided by the sum of another,
             averaged over tasks and categories.
         tasks: the tasks of a score over several; default: all.
@@ -156,8 +155,8 @@ class Metrics:
     Attributes:
         primary_metrics: the scores that reports and comparisons show first.
         cards: the meaning of each metric.
-        rounding: by task, how far the released code's numbers are off because it rounds.
-        of_verdicts: the metrics that the default scoring makes of verdicts.
+        rounding: by task, the rounding error of the numbers that the released code prints.
+        of_verdicts: the metrics of the default scoring, which are computed from verdicts.
         presets_agree: whether scores are the same under all presets.
 
     Examples:
@@ -223,9 +222,11 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
 def read_primary_metrics(module_file: str) -> tuple[PrimaryMetric, ...]:
     """Read the primary metrics of a module from the primary_metrics.toml next to it."""
     tables = tomllib.loads(Path(module_file).with_name("primary_metrics.toml").read_text("utf-8"))
-    rows = [{**tables.get("defaults", {}), **row} for row in tables["metrics"]]
-    lists = ("limits", "tasks")
-    return tuple(
-        PrimaryMetric(**{**row, **{name: tuple(row[name]) for name in lists if name in row}})
-        for row in rows
-    )
+    metrics = []
+    for table in tables["metrics"]:
+        row = {**tables.get("defaults", {}), **table}
+        for name in ("limits", "tasks"):
+            if name in row:
+                row[name] = tuple(row[name])
+        metrics.append(PrimaryMetric(**row))
+    return tuple(metrics)

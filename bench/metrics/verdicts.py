@@ -22,19 +22,22 @@ SUMS = ("answered", "parsed", "stereotyped", "correct", "says_unknown")
 
 def parsed(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame) -> "pd.Series[str]":
     """Parse the replies, equal ones once; "" for a reply that holds no value or did not come."""
-    came = (records.error == "").to_numpy()
-    replies = records[came]
-    alike = items.groupby(list(benchmark.parse_by), sort=False, dropna=False).ngroup().to_numpy()
-    places = pd.Series(range(len(items)), items.item_id).loc[replies.item_id].to_numpy()
-    keys = [replies.task, replies.request, replies.response, alike[places]]
+    has_reply = (records.error == "").to_numpy()
+    replies = records[has_reply]
+    item_groups = items.groupby(list(benchmark.parse_by), sort=False, dropna=False)
+    group_of_item = item_groups.ngroup().to_numpy()
+    row_of_reply = pd.Series(range(len(items)), items.item_id).loc[replies.item_id].to_numpy()
+    keys = [replies.task, replies.request, replies.response, group_of_item[row_of_reply]]
     groups = replies.groupby(keys, sort=False).ngroup()
     is_first = ~groups.duplicated()
-    first, own = replies[is_first], by_id(items.iloc[places[is_first]])
+    first = replies[is_first]
+    items_by_id = by_id(items.iloc[row_of_reply[is_first]])
     # Iterating over lists is many times faster than over columns of Arrow's texts.
     texts = [first[name].tolist() for name in ("task", "request", "response")]
-    read = list(map(benchmark.parse, *texts, [own[item_id] for item_id in first.item_id]))
+    items_of_first = [items_by_id[item_id] for item_id in first.item_id]
+    values_of_first = list(map(benchmark.parse, *texts, items_of_first))
     values = np.full(len(records), "", dtype=object)
-    values[came] = np.array(read, dtype=object)[groups]
+    values[has_reply] = np.array(values_of_first, dtype=object)[groups]
     return pd.Series(values, records.index, dtype="str")
 
 
@@ -64,66 +67,75 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
     that tell a habit from caution are `options` (the values that could be answered), `undecided`
     (whether the answer decides nothing), and `decidable` (whether a value that decides is right).
     """
-    fields, values = by_id(items), records.parsed.tolist()
-    verdict = pd.Series(verdicts_of(benchmark, records, fields), index=records.index)
+    items_by_id = by_id(items)
+    parsed_values = records.parsed.tolist()
+    verdict = pd.Series(verdicts_of(benchmark, records, items_by_id), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
-    possible = [benchmark.values(task, request, fields[item]) for task, request, item in names]
-    seen = defaultdict[tuple[Any, str], set[str]](set)
-    for own in possible:
-        for name in own.names:
-            seen[own.names, name].add(own.verdict(name))
-
-    def decides(own: "Values", name: str) -> bool:
-        # A value that is unknown in one question is so, too, where it is right for lack of facts.
-        given = seen[own.names, name]
-        is_unknown = "unknown" in given and given <= {"unknown", "right"}
-        return name != own.unknown and own.verdict(name) != "unknown" and not is_unknown
-
-    decidable = [
-        any(own.verdict(name) == "right" and decides(own, name) for name in own.names)
-        for own in possible
+    options_of_record = [
+        benchmark.values(task, request, items_by_id[item]) for task, request, item in names
     ]
+    verdicts_of_value = defaultdict[tuple[Any, str], set[str]](set)
+    for options in options_of_record:
+        for name in options.names:
+            verdicts_of_value[options.names, name].add(options.verdict(name))
+
+    def decides(options: "Values", value: str) -> bool:
+        # A value that is unknown in one question is so, too, where it is right for lack of facts.
+        verdicts = verdicts_of_value[options.names, value]
+        is_unknown = "unknown" in verdicts and verdicts <= {"unknown", "right"}
+        is_decided = value != options.unknown and options.verdict(value) != "unknown"
+        return is_decided and not is_unknown
+
+    def has_right_decision(options: "Values") -> bool:
+        return any(
+            options.verdict(name) == "right" and decides(options, name) for name in options.names
+        )
+
     rows = records.assign(
-        value=values,
-        cluster=[fields[name].cluster for name in records.item_id],
+        value=parsed_values,
+        cluster=[items_by_id[name].cluster for name in records.item_id],
         stratum=records.category,
         answered=1.0,
         parsed=(verdict != "unreadable").astype(float),
         stereotyped=(verdict == "stereotyped").astype(float),
         correct=(verdict == "right").astype(float),
         says_unknown=(verdict == "unknown").astype(float),
-        options=pd.Series([own.names for own in possible], records.index, dtype=object),
+        options=pd.Series(
+            [options.names for options in options_of_record], records.index, dtype=object
+        ),
         undecided=[
-            value != "" and not decides(own, value)
-            for value, own in zip(values, possible, strict=True)
+            value != "" and not decides(options, value)
+            for value, options in zip(parsed_values, options_of_record, strict=True)
         ],
-        decidable=decidable,
+        decidable=[has_right_decision(options) for options in options_of_record],
     )
     return rows[verdict != ""]
 
 
 class VerdictScoring(Scoring):
-    """Scores of verdicts, with a mark if nearly all answers are the same, whatever is asked.
+    """Scores of verdicts, marked `by_habit` if nearly all answers are the same to any question.
 
-    To say that it is not known is no habit, unless it is said where another answer is right, too.
+    Many answers "unknown" are not a habit, unless they also answer questions with facts.
     """
 
     @cached_property
     def constant(self) -> dict[Any, bool]:
         """Whether nearly all answers are the same, by category (or all) and task.
 
-        Tasks with the same options are judged together.
+        Tasks with the same options are taken together.
         """
-        read = self.rows[self.rows.parsed > 0]
-        both = pd.concat([read, read.assign(category=ALL)], ignore_index=True)
-        keys = ["category", "options"]
-        groups = {key: _is_constant(own) for key, own in both.groupby(keys)}
-        both["constant"] = [groups[key] for key in zip(*(both[key] for key in keys), strict=True)]
-        constant: dict[Any, bool] = both.groupby(["category", "task"]).constant.all().to_dict()
+        parsed_rows = self.rows[self.rows.parsed > 0]
+        with_total = pd.concat([parsed_rows, parsed_rows.assign(category=ALL)], ignore_index=True)
+        groups = with_total.groupby(["category", "options"])
+        is_constant = {key: _is_constant(rows) for key, rows in groups}
+        keys = zip(with_total.category, with_total.options, strict=True)
+        with_total["constant"] = [is_constant[key] for key in keys]
+        by_task = with_total.groupby(["category", "task"]).constant.all()
+        constant: dict[Any, bool] = by_task.to_dict()
         return constant
 
     def annotate(self, metric: Metric, row: Score) -> Score:
-        tasks = metric.own_tasks or self.tasks
+        tasks = metric.used_tasks or self.tasks
         by_habit = all(self.constant.get((row.category, task), False) for task in tasks)
         return row._replace(by_habit=by_habit)
 
@@ -134,17 +146,19 @@ def _is_constant(rows: pd.DataFrame) -> bool:
     Answers that decide nothing do not count, unless they are given where another one is right. If
     those questions are answered rightly, all answers that decide may be the same.
     """
-    repeats, n_options = rows["repeat"].nunique(), len(rows.options.iloc[0])
+    repeats = rows["repeat"].nunique()
+    n_options = len(rows.options.iloc[0])
 
     def is_common(count: float, n: int) -> bool:
         return is_habit(count, n, CONSTANT, n_options, repeats)
 
-    decided, of_facts = rows[~rows.undecided], rows[rows.decidable]
-    most = decided.value.value_counts().max() if len(decided) else 0
-    if is_common(most, len(rows)):
+    decided = rows[~rows.undecided]
+    of_facts = rows[rows.decidable]
+    most_common = decided.value.value_counts().max() if len(decided) else 0
+    if is_common(most_common, len(rows)):
         return True
     if of_facts.correct.mean() >= CONSTANT:
         return False
     if len(decided) >= (1 - CONSTANT) * len(rows):
-        return is_common(most, len(decided))
+        return is_common(most_common, len(decided))
     return is_common(of_facts.undecided.sum(), len(of_facts))

@@ -122,7 +122,9 @@ def read(runs: Sequence[Run]) -> Items:
     return Items(
         models=[*by_name],
         read=[
-            " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
+            " and ".join(dict.fromkeys(run.metadata["answer_mode"].values())).replace(
+                "text", "reply"
+            )
             for run in by_name.values()
         ],
         categories=[(code, label(category_names.get(code, code))) for code in codes],

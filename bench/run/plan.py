@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.runs import records
 from bench.scorers import Loaded, Model
-from bench.scorers.base import digest
+from bench.scorers.base import Backend, digest
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -27,7 +27,36 @@ from bench.tasks.request import AnswerMode, Request
 NO_JUDGE = "it needs a judge; give --judge MODEL"
 # Options that decide the requests and the answers.
 ASKED = {"model", "judge", "as_model", "as_judge", "base", "dtype", "settings", "tasks"}
-ASKED |= {"categories", "limit", "repeats", "seed", "read", "max_new_tokens"}
+ASKED |= {"categories", "limit", "repeats", "seed", "answer_mode", "max_new_tokens"}
+
+
+class Abilities(NamedTuple):
+    """The request types and answer modes of a model, the best first, and those of its judge.
+
+    Attributes:
+        unsupported: reasons why the model lacks a request type.
+    """
+
+    request_types: Sequence[str]
+    answer_modes: Sequence[str]
+    judge_request_types: Sequence[str]
+    unsupported: Mapping[str, str]
+
+    @classmethod
+    def of(cls, model: type[Backend] | Model, judge: type[Backend] | Model | None = None) -> Self:
+        of_judge = judge.request_types if judge else ()
+        unsupported = getattr(model, "unsupported", {})
+        return cls(model.request_types, model.answer_modes, of_judge, unsupported)
+
+    @classmethod
+    def recorded(cls, metadata: Mapping[str, Any]) -> Self:
+        """Read the abilities in a `run.json`."""
+        return cls(
+            metadata["request_types"],
+            metadata["answer_modes"],
+            metadata["judge_request_types"],
+            metadata["model"].get("unsupported", {}),
+        )
 
 
 class Requests(NamedTuple):
@@ -117,7 +146,7 @@ class Plan:
             # Earlier versions took every k-th item.
             "sample": "balanced" if config.limit else None,
             "data_sha256": self.source.sha256,
-            "wording_hash": digest(self.prompt_set.tables),
+            "prompts_hash": digest(self.prompt_set.tables),
             **{
                 f"{role}_content": model and scorers.content(model)
                 for role, model in models.items()
@@ -159,7 +188,7 @@ class Plan:
                 else:
                     parts[name, item.category].append(item)
         for effect in self.loaded.effects:
-            counts = excluded if effect.left_out else modified
+            counts = excluded if effect.is_excluded else modified
             for name in self.tasks:
                 if effect.task in ("", name):
                     counts[effect.category, name, effect.what] += effect.rows
@@ -179,25 +208,21 @@ class Plan:
         """The items of this run as a table."""
         return data.frame(list(self.choice.by_id.values()))
 
-    def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
+    def requests(self, abilities: Abilities, partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
-        Without a judge, we skip the tasks that need one, unless the user named them.
-
-        Args:
-            can: as in `run.json`: `verbs` and `reads` (request types and answer modes, the best
-                first), `judge_verbs`, and reasons for unsupported types in `model` (`lacks`).
-            partial: skip also the tasks that this model does not support.
+        Without a judge, we skip the tasks that need one, unless the user named them; if `partial`,
+        also the tasks that this model does not support.
         """
         asked = self.asked
         answer_modes: dict[str, AnswerMode] = {}
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            read, verbs = asked["read"], can["verbs"]
-            mode = tasks.answer_mode(self.benchmark.tasks[task], read, verbs, can["reads"])
-            unsupported = self._unsupported(task, mode, can)
-            if reason := unsupported or self._ungraded(task, can["judge_verbs"]):
+            types, modes = abilities.request_types, abilities.answer_modes
+            mode = tasks.answer_mode(self.benchmark.tasks[task], asked["answer_mode"], types, modes)
+            unsupported = self._unsupported(task, mode, abilities)
+            if reason := unsupported or self._ungraded(task, abilities.judge_request_types):
                 skipped[task] = reason
                 refused += [task] if not partial and (unsupported or self.config.tasks) else []
             elif mode:
@@ -233,27 +258,28 @@ class Plan:
         items, settings = self.choice.items[task][:n], self.asked["settings"]
         return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
 
-    def _unsupported(self, task: str, mode: AnswerMode | None, can: Mapping[str, Any]) -> str:
+    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Abilities) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
-        read, known = self.asked["read"], can.get("model", {}).get("lacks", {})
         if mode:
             first = self._of_task(task, mode, 0, n=1)
             needed = {request.request_type for request in first if not request.of_judge}
-            if needed <= {*can["verbs"]}:
+            if needed <= {*abilities.request_types}:
                 return ""
-        given = f"read as {read}, " if read else ""
-        request_types = self.benchmark.tasks[task].request_types_for(read)
-        reasons = [known[name] for name in request_types if name in known]
-        return "; ".join([f"{given}the model has {', '.join(can['verbs'])}", *reasons])
+        chosen = self.asked["answer_mode"]
+        by_mode = f"read as {chosen}, " if chosen else ""
+        request_types = self.benchmark.tasks[task].request_types_for(chosen)
+        reasons = [text for name, text in abilities.unsupported.items() if name in request_types]
+        has = f"{by_mode}the model has {', '.join(abilities.request_types)}"
+        return "; ".join([has, *reasons])
 
-    def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
+    def _ungraded(self, task: str, judge_request_types: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""
         settings, judge = self.asked["settings"], self.asked["judge"]
         judged = self.benchmark.tasks[task].judged(settings)
-        if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
+        if "generate" in judge_request_types or not (judged == "needed" or (judged and judge)):
             return ""
         if judge:
-            return f"judge {judge} has {', '.join(judge_verbs)}"
+            return f"judge {judge} has {', '.join(judge_request_types)}"
         return NO_JUDGE + "".join(
             f", or --set {name}={setting.allowed[0]}"
             for name, setting in self.benchmark.settings.items()
@@ -270,12 +296,12 @@ class Respondents(dict[str, Model]):
 
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
         super().__init__()
-        self._config, self._loaded = config, loaded or Loaded()
-        self._keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
-        # The judge shares the budgets.
-        self._limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
-        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        self._loaded = loaded or Loaded()
+        names = ["device", "dtype", "batch_tokens", "trust_remote_code", "scheduler", "resources"]
         shared = {name: getattr(config, name) for name in names}
+        # The judge shares the budgets.
+        shared["limits"] = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        shared["keys"] = key_names.of_run([config.model], config.model, config.judge, config.keys)
         of_model = {
             "label_names": list(config.labels_of(config.model) or ()),
             "base": config.base,
@@ -298,15 +324,7 @@ class Respondents(dict[str, Model]):
         if role == "judge" and self.roles["model"] is self.roles["judge"]:
             self[role] = self["model"]  # load a model that judges itself once
         else:
-            self[role] = self._loaded.load(
-                role,
-                model,
-                **options,
-                limits=self._limits,
-                keys=self._keys,
-                scheduler=self._config.scheduler,
-                resources=self._config.resources,
-            )
+            self[role] = self._loaded.load(role, model, **options)
         return self[role]
 
 

@@ -3,7 +3,6 @@
 import copy
 import json
 import platform
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Plan, Requests, Respondents
+from bench.run.plan import Abilities, Plan, Requests, Respondents
 from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
@@ -39,7 +38,7 @@ IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
 # What identifies a run beside its options, in words.
 CONTENTS = {
     "data_sha256": "the content of --data",
-    "wording_hash": "the content of --prompts",
+    "prompts_hash": "the content of --prompts",
     "model_content": "the content of --model",
     "judge_content": "the content of --judge",
     "base_content": "the content of --base",
@@ -109,7 +108,7 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
     `trust_remote_code` and `keys`, for example, have to be given anew.
     """
-    asked, prompt_set, source = metadata["asked"], metadata["wording"], metadata["data"]
+    asked, prompt_set, source = metadata["asked"], metadata["prompts"], metadata["data"]
     names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
     given = {**asked, **asked.get("generation", {})}
     of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
@@ -160,7 +159,7 @@ def _written(value: Any) -> str:
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     """Return the `run.json` of a run that we can open without asking; {} if there is none."""
     metadata = existing_run(plan)
-    if not metadata or (metadata["left_out"] and not partial):
+    if not metadata or (metadata["skipped"] and not partial):
         return {}
     has_new_judge = plan.asked["judge"] and not metadata["asked"]["judge"]
     if has_new_judge or not records.is_complete(plan.folder):
@@ -184,7 +183,7 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         metadata |= plan.entries
     for role in new_roles:
         metadata |= entries(role, models[role])
-    requests = plan.requests(metadata, partial)
+    requests = plan.requests(Abilities.recorded(metadata), partial)
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     if new_roles:
         metadata["requests"] = requests.total
@@ -215,9 +214,14 @@ def entries(role: str, scorer: Model) -> dict[str, Any]:
     """Return the entries about the model or the judge of a run."""
     described, request_types = _described(scorer), list(scorer.request_types)
     if role == "judge":
-        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
-    of_model = {"model": described, "verbs": request_types, "reads": list(scorer.answer_modes)}
-    return {**of_model, "judge": None, "judge_verbs": []}
+        return {"judge": {**described, "decoding": "greedy"}, "judge_request_types": request_types}
+    return {
+        "model": described,
+        "request_types": request_types,
+        "answer_modes": list(scorer.answer_modes),
+        "judge": None,
+        "judge_request_types": [],
+    }
 
 
 def _described(scorer: Model) -> dict[str, Any]:
@@ -244,14 +248,14 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
     name = plan.config.name or short_name(model.display_name)
     return {
-        "read": {task: mode.read for task, mode in requests.answer_modes.items()},
-        "left_out": requests.skipped,
-        "unfit": plan.choice.excluded,
-        "touched": plan.choice.modified,
+        "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
+        "skipped": requests.skipped,
+        "excluded": plan.choice.excluded,
+        "modified": plan.choice.modified,
         "probe": model.probe(list(languages)) if languages else [],
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
-        "wording": {
+        "prompts": {
             "version": prompt_set.version,
             "variant": prompt_set.variant,
             "source": prompt_set.source,
@@ -262,7 +266,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
         },
         **({"name": name} if name else {}),
         "packages": packages(),
-        "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -305,16 +308,3 @@ def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
     own = {"bias-workbench": __version__, "python": platform.python_version()}
     return own | {name: version(name) for name in PACKAGES}
-
-
-@cache
-def _commit() -> str | None:
-    """Return the commit of the checkout that the package runs from; None if it is installed."""
-    checkout = Path(__file__).parents[2]
-    if not (checkout / ".git").exists():
-        return None
-    command, quiet = ["git", "rev-parse", "HEAD"], subprocess.DEVNULL
-    try:
-        return subprocess.check_output(command, cwd=checkout, text=True, stderr=quiet).strip()
-    except (OSError, subprocess.SubprocessError):
-        return None

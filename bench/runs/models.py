@@ -25,7 +25,7 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         `model` and `benchmark`, as in `bench.score`; `asked_as` (the user's name of this model),
         `family` (its name without the size), `billions` of parameters and their source
         `size_from` (we counted them, or they are in its name, which can be rounded; NaN if
-        unknown), `kind`, and the settings of this run: revision, data, wording, preset and so on.
+        unknown), `kind`, and the settings of this run: revision, data, prompts, preset and so on.
 
     Raises:
         BadInput: a folder or pattern without a run.
@@ -107,7 +107,7 @@ def conditions(run: Run) -> dict[str, Any]:
         "data": f"{data['name']} {data['version']}",
         "data_sha256": data["sha256"][:12],
         "adds_bos": model.get("adds_bos", ""),
-        "wording": options["prompts"],
+        "prompts": options["prompts"],
         "preset": run.metadata["preset"],
         "seed": options["seed"],
         "repeats": options["repeats"],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Below this median probability of all letters, the model would rather write another reply.
 MIN_LETTER_MASS = 0.1
 # The source of the package's own prompts.
-OUR_WORDING = "bias-workbench"
+OUR_PROMPTS = "bias-workbench"
 # Kinds of models that show no real model, and why.
 INVENTED = {
     DEMONSTRATION: "demonstration models (trained with a set bias)",
@@ -57,18 +57,18 @@ def with_notes(
         # A classifier that says neutral to everything is right, unless it can say nothing else.
         if rows.parsed[rows.parsed != ""].value_counts(normalize=True).max() >= CONSTANT:
             table = table.assign(by_habit=table.score.notna())
-    skipped = metadata["left_out"]
+    skipped = metadata["skipped"]
     for task, reason in skipped.items():
         add(ALL, task, reason, f"not asked: {reason}")
     if skipped:
         add(ALL, ALL, f"without {', '.join(skipped)}")
-    for entry in metadata["unfit"]:
+    for entry in metadata["excluded"]:
         n, reason = entry["items"], entry["why"]
         are = "instance is" if n == 1 else "instances are"
         text, gap = f"{n} {are} left out: {reason}", f"not applicable: {reason}"
         if entry["task"] not in skipped:
             add(entry["category"], entry["task"], text, gap)
-    for entry in metadata["touched"]:
+    for entry in metadata["modified"]:
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
     for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
@@ -96,15 +96,15 @@ def _conditions(
     cut = rows.cut[is_own].dropna()
     if cut.any():
         yield f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
-    if metadata["read"].get(task) == "letters":
+    if metadata["answer_mode"].get(task) == "letters":
         mass = letter_mass(rows[is_own], metadata).median()
         if mass < MIN_LETTER_MASS:
             yield (
                 f"the letters had a median probability mass of {mass:.2g}: the model would rather "
-                "write something else; ask it with --read text"
+                "write something else; ask it with --answer-mode text"
             )
-    if metadata["wording"]["unbiased_instruction"]:
-        yield "the wording asks for an unbiased answer (the paper's Q+IF)"
+    if metadata["prompts"]["unbiased_instruction"]:
+        yield "the prompts ask for an unbiased answer (the paper's Q+IF)"
     if without_chat_template(metadata) and own.request_types_for() != ("nll",):
         yield "asked in bare text: the model has no chat template"
     for name in ("providers", "system_fingerprints"):
@@ -133,18 +133,18 @@ def _other_settings(
             of_requests.append(f"{name}={value} where this preset has {usual}")
         elif name != "encoding":  # the encoding of a file does not change its rows
             of_task.append(f"{name}={value}")
-    read = metadata["read"].get(task, "text")
-    if read != "text":
-        of_task.append(f"{read} read from probabilities")
-    is_ours = metadata["wording"]["source"] == OUR_WORDING
+    mode = metadata["answer_mode"].get(task, "text")
+    if mode != "text":
+        of_task.append(f"{mode} read from probabilities")
+    is_ours = metadata["prompts"]["source"] == OUR_PROMPTS
     if is_ours and benchmark.tasks[task].request_types_for() != ("nll",):
-        of_task.append("our own wording")
+        of_task.append("our own prompts")
     return of_requests, of_task
 
 
 def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[float]":
     """Return the sum of the letters' probabilities of each answer, NaN without letters."""
-    by_letters = {task for task, read in metadata["read"].items() if read == "letters"}
+    by_letters = {task for task, mode in metadata["answer_mode"].items() if mode == "letters"}
     mass = pd.Series(np.nan, index=rows.index)
     own = rows.task.isin(by_letters) & rows.logprobs.notna()
     sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
@@ -168,16 +168,16 @@ def probe_failed(metadata: Mapping[str, Any]) -> str:
 
 def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
     """Say that a run's prompts are in another language than its data; "" if this is not known."""
-    languages = metadata["wording"]["foreign"]
+    languages = metadata["prompts"]["foreign"]
     if not languages:
         return ""
     theirs, ours = (
         listing([cldr_name(code, "en") or code for code in languages.get(name, ())])
-        for name in ("data", "wording")
+        for name in ("data", "prompts")
     )
     return (
-        f"The data {metadata['data']['name']} are in {theirs}, but the wording "
-        f"{metadata['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
+        f"The data {metadata['data']['name']} are in {theirs}, but the prompts "
+        f"{metadata['asked']['prompts']} are in {ours}; prompts.toml beside dataset.toml, or "
         "--prompts FILE, asks in their own language."
     )
 
@@ -200,4 +200,4 @@ def warnings(runs: "Sequence[Run]") -> list[str]:
 def without_chat_template(metadata: Mapping[str, Any]) -> bool:
     """Return whether a run asked a base model. This only continues texts."""
     bare = metadata["model"].get("prompted_as", "").startswith("bare text")
-    return bare and "generate" in metadata["verbs"]
+    return bare and "generate" in metadata["request_types"]

@@ -43,10 +43,10 @@ from bench.tasks.replies import declines
 # Differences below this part of the scores are floating-point noise.
 NOISE = 1e-9
 # Entries of `asked` that stand first and alone in the name of a run.
-ASKED_HOW = ("read", "prompts")
+ASKED_HOW = ("answer_mode", "prompts")
 # Entries of `asked` that cannot be read in the name of a run, or stand there by other names.
 NOT_IN_LABELS = {"model", "model_content", "judge_content", "base_content", "data_sha256"}
-NOT_IN_LABELS |= {"wording_hash", "sample", "settings", "generation"}
+NOT_IN_LABELS |= {"prompts_hash", "sample", "settings", "generation"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -364,7 +364,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
         >>> import bench
         >>> options = {"data": "samples", "limit": 10}
         >>> modes = ("text", "letters")
-        >>> runs = [bench.evaluate("cbbq", "tiny:s", read=mode, **options) for mode in modes]
+        >>> runs = [bench.evaluate("cbbq", "tiny:s", answer_mode=mode, **options) for mode in modes]
         >>> labels(runs[:1]), labels(runs)
         (['tiny:s'], ['tiny:s (text)', 'tiny:s (letters)'])
     """
@@ -388,8 +388,8 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     options = []
     for run in runs:
         asked = run.metadata["asked"]
-        modes = " and ".join(dict.fromkeys(run.metadata["read"].values()))
-        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "read": modes}
+        modes = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
+        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "answer_mode": modes}
         options.append({name: flat[name] for name in flat if name not in NOT_IN_LABELS})
     names = dict.fromkeys(name for values in options for name in values)
     differ = [name for name in names if len({str(own.get(name)) for own in options}) > 1]

@@ -28,7 +28,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.runs.schema import wrong_entry
+from bench.runs.schema import with_names_of_today, wrong_entry
 from bench.scorers import split_kind
 from bench.scorers.base import digest
 
@@ -114,21 +114,27 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; raise `BadInput` if it is missing, or not as `write_run_json` wrote it."""
+    """Read `run.json`, also of an earlier version, by the names that its entries have today.
+
+    Raises:
+        BadInput: it is missing, or not as `write_run_json` wrote it.
+    """
     path = folder / RUN_JSON
     try:
-        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        metadata = with_names_of_today(content)
         if problem := wrong_entry(metadata):
             raise ValueError(problem)
+        metadata.pop(HASH, None)
         # Runs before version 0.3 have no hash.
-        hash, now = metadata.pop(HASH, ""), digest(metadata)
-        benchmark, asked = metadata["benchmark"], metadata["asked"]
+        hash, now = content.pop(HASH, ""), digest(content)
+        benchmark, asked = content["benchmark"], content["asked"]
         # Earlier versions named files by their paths, and kept half of the hash.
         identities = identity(benchmark, asked), digest([benchmark, asked])
-        is_ours = any(text.startswith(metadata["identity"]) for text in identities)
+        is_ours = any(text.startswith(content["identity"]) for text in identities)
         if hash not in ("", now) or not is_ours:
             raise ValueError("its content was changed")
-        return metadata
+        return {**metadata, "identity": identity(benchmark, metadata["asked"])}
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"

@@ -1,4 +1,4 @@
-"""The entries of `run.json` that the package reads, and their kinds."""
+"""The entries of `run.json` that the package reads, their kinds, and their names of earlier."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -52,7 +52,7 @@ class _Model(_Entries):
     providers: list[str] = []
     system_fingerprints: list[str] = []
     asked_with: Texts = {}
-    lacks: Texts = {}
+    unsupported: Texts = {}
 
 
 class _Effect(_Entries):
@@ -82,7 +82,7 @@ class _Data(_Entries):
     sha256: str
 
 
-class _Wording(_Entries):
+class _Prompts(_Entries):
     variant: str
     source: str
     file: str
@@ -96,22 +96,55 @@ class _RunJson(_Entries):
     identity: str
     model: _Model
     judge: _Model | None
-    verbs: list[str]
-    reads: list[str]
-    judge_verbs: list[str]
-    read: Texts
-    left_out: Texts
-    unfit: list[_Effect]
-    touched: list[_Effect]
+    request_types: list[str]
+    answer_modes: list[str]
+    judge_request_types: list[str]
+    answer_mode: Texts
+    skipped: Texts
+    excluded: list[_Effect]
+    modified: list[_Effect]
     probe: list[_Probed]
     requests: Count
     data: _Data
-    wording: _Wording
+    prompts: _Prompts
     preset: Preset
     name: str | None = None
     packages: Texts
     when: Time
     files: Texts = {}
+
+
+# Earlier names of entries.
+RENAMED = {
+    "verbs": "request_types",
+    "reads": "answer_modes",
+    "judge_verbs": "judge_request_types",
+    "read": "answer_mode",
+    "left_out": "skipped",
+    "unfit": "excluded",
+    "touched": "modified",
+    "wording": "prompts",
+    "wording_hash": "prompts_hash",
+    "lacks": "unsupported",
+}
+
+
+def with_names_of_today(metadata: Any) -> Any:
+    """Rename the entries of an older `run.json`."""
+    if not isinstance(metadata, Mapping):
+        return metadata  # which `wrong_entry` explains
+    current = _renamed(metadata)
+    for name in ("asked", "model", "judge"):
+        if isinstance(current.get(name), Mapping):
+            current[name] = _renamed(current[name])
+    prompts = current.get("prompts")
+    if isinstance(prompts, Mapping) and isinstance(prompts.get("foreign"), Mapping):
+        current["prompts"] = {**prompts, "foreign": _renamed(prompts["foreign"])}
+    return current
+
+
+def _renamed(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {RENAMED.get(name, name): value for name, value in entries.items()}
 
 
 def wrong_entry(metadata: Mapping[str, Any]) -> str:

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from bench.config import Generation
 
-VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
+REQUEST_TYPES: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 # Either one list of options shared by all prompts, or one equally long list per prompt.
 Options = Sequence[str] | Sequence[Sequence[str]]
 # Prefix of the errors of broken answers.
 BROKEN_ANSWER = "the server answered with"
-# So begin errors of requests that a content filter, or the model itself, declined to answer.
+# Prefix of the errors of requests that a content filter, or the model itself, declined.
 DECLINED_BY = "refused by "
 # Answers of a local model are saved at least so often.
 SAVE_SECONDS = 60.0
@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts tokens of the given texts, and tokens through the model."""
+    """Counts the tokens of all texts, and those that went through the model."""
 
     asked: int = 0
     computed: int = 0
@@ -113,8 +113,8 @@ class Backend:
     Attributes:
         request_types: request types that models of this kind may support.
         answer_modes: their answer modes of choices, the best first.
-        takes: options of `bench.load` that `load` gets as keyword arguments if the user gives them;
-            we refuse other options that change answers.
+        takes: the options of `bench.load` that this kind understands. Other options that would
+            change answers are refused.
         from_file: whether NAME is the path of recorded answers.
         is_free: whether a formula or a file answers at once.
         stays_here: whether the workers of a cluster never load it.

@@ -23,9 +23,9 @@ from pydantic import (
 
 from bench.core.errors import BadInput, explained, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table
-from bench.scorers.base import VERBS, Answer, Model
+from bench.scorers.base import REQUEST_TYPES, Answer, Model
 from bench.scorers.endpoint import batch
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
 
@@ -76,8 +76,8 @@ class _Recorded(Model):
 
     kind: str
     prefix: str
-    request_types = VERBS
-    answer_modes = tuple(READ)
+    request_types = REQUEST_TYPES
+    answer_modes = tuple(ANSWER_MODES)
     from_file = True
     is_free = True
     stays_here = True

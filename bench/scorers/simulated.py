@@ -17,9 +17,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.scorers.base import VERBS, Answer, Model, digest
+from bench.scorers.base import REQUEST_TYPES, Answer, Model, digest
 from bench.scorers.names import parse_parameters
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 from bench.tasks.request import Request
 
 PARAMETERS: dict[str, float | str] = {
@@ -38,8 +38,8 @@ BASE_NLL = 3.0
 class Simulated(Model):
     """Answers at random by its parameters; equal requests get equal answers, in any order."""
 
-    request_types = VERBS
-    answer_modes = tuple(READ)
+    request_types = REQUEST_TYPES
+    answer_modes = tuple(ANSWER_MODES)
     is_free = True
 
     def __init__(self, name: str) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest
+from bench.scorers.base import REQUEST_TYPES, Answer, Decoding, Model, Options, Tally, digest
 from bench.scorers.local.hub import Location, fingerprint
 from bench.scorers.names import parse_parameters
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 from bench.tasks.request import Request, Turns
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Tiny(Model):
     We run these on one thread, because their matrices are too small for several.
     """
 
-    request_types = VERBS
-    answer_modes = tuple(READ)
+    request_types = REQUEST_TYPES
+    answer_modes = tuple(ANSWER_MODES)
     takes = ("dtype", "batch_tokens", "generation")
 
     def __init__(

@@ -196,9 +196,7 @@ def _texts(
         return ["" if math.isnan(p) else p_value(p) for p in values]
     if name == "metric":
         return [measure_words(metric) for metric in values]
-    is_percent = (
-        is_share if name in SCORES else pd.Series(name in {*SHARES, *percent}, values.index)
-    )
+    is_percent = is_share & (name in SCORES) | (name in {*SHARES, *percent})
     return [
         _percent(value) if as_percent else _cell(value)
         for value, as_percent in zip(values.tolist(), is_percent, strict=True)

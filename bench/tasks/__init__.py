@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # The verdicts on an answer; `unknown` is an answer that it is not known, although facts are given.
 VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
 # The request type of each answer mode: a generated reply, or probabilities of letters or options.
-READ = {"text": "generate", "letters": "choose", "options": "choose"}
+ANSWER_MODES = {"text": "generate", "letters": "choose", "options": "choose"}
 
 
 def chosen(benchmark: "Benchmark", tasks: Sequence[str] | None) -> list[str]:
@@ -59,26 +59,23 @@ def of_data(benchmark: "Benchmark", settings: Mapping[str, str]) -> dict[str, st
 
 def answer_mode(
     task: "Task",
-    read: str | None,
+    chosen: str | None,
     request_types: Sequence[str],
     answer_modes: Sequence[str],
 ) -> AnswerMode | None:
     """Choose the request type and the answer mode of a task; return None if the model has neither.
 
     Args:
-        read: the answer mode, one of `READ`; by default the model's best one.
+        chosen: the answer mode, one of `ANSWER_MODES`; by default the model's best one.
         request_types, answer_modes: the model's request types and answer modes, the best first.
     """
-    modes: Sequence[str | None] = [read] if read else answer_modes or [None]
-    for how in modes:
-        # If the user chose an answer mode, we prefer it to `classify`, which needs none.
-        able = sorted(
-            task.request_types_for(how), key=lambda name: read is not None and name != READ[read]
-        )
-        for request_type in able:
-            chosen = how is not None and READ[how] == "choose" == request_type
-            if request_type in request_types and not (chosen and how not in answer_modes):
-                return AnswerMode(
-                    request_type, how if how and READ[how] == request_type else "text"
-                )
+    for mode in [chosen] if chosen else answer_modes or [""]:
+        of_mode = ANSWER_MODES.get(mode)
+        for_task = task.request_types_for(mode or None)
+        if chosen:  # then we prefer it to `classify`, which needs no answer mode
+            for_task = tuple(sorted(for_task, key=lambda name: name != of_mode))
+        for request_type in for_task:
+            is_missing = request_type == of_mode == "choose" and mode not in answer_modes
+            if request_type in request_types and not is_missing:
+                return AnswerMode(request_type, mode if request_type == of_mode else "text")
     return None

@@ -277,7 +277,7 @@ def named(reply: str, names: Mapping[str, str], sure: bool = False) -> Choice:
 
 
 def untold(reply: str) -> str:
-    """Replace each phrase that it is not known who it was by the first name of unknown."""
+    """Replace phrases that say nobody can tell by the first name of the option unknown."""
     unknown = NAMES["unknown"][0]
     # Keep 谁, so that the rest is not about unknown: 没有提到谁没有通过.
     return _UNTOLD.sub(lambda phrase: unknown + re.sub("[^谁哪]", "", phrase[0]), tidy(reply))

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 FIELD = "fence"
-# Letters of the word; no digits, so that a copy of the word is no grade.
+# The length of the word. It has no digits, so that nobody can read it as a grade.
 LENGTH = 10
 # Turn markers: <|im_end|>, <｜User｜>, <end_of_turn>, </s>, [INST], <<SYS>>, [gMASK].
 _CONTROL = re.compile(

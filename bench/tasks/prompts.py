@@ -128,7 +128,7 @@ def load(benchmark: "Benchmark", choice: str | None = None, data: Path | None = 
 def foreign(
     benchmark: "Benchmark", prompts: PromptSet, language: str, categories: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the languages of data and prompts, as `data` and `wording`, if they differ.
+    """Return the languages of data and prompts, as `data` and `prompts`, if they differ.
 
     Args:
         language: codes of the data's languages with commas, from their manifest; the release's if
@@ -140,11 +140,11 @@ def foreign(
         return {}
     if not benchmark.metadata.language:  # each category is a language; English is a fallback
         lacking = [code for code in categories if code not in prompts.tables]
-        return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
+        return {"data": lacking, "prompts": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]
     if set(spoken) & set(prompts.languages):
         return {}
-    return {"data": spoken, "wording": list(prompts.languages)}
+    return {"data": spoken, "prompts": list(prompts.languages)}
 
 
 def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSet:

@@ -32,9 +32,9 @@ _CLOSING_TAG = re.compile(
     + r"|<\|?\w{0,20}(?:think|thought|reason)\w{0,12}_end\|?>",
     re.IGNORECASE,
 )
-# The error of letters that were asked of a model with thoughts.
+# The error if we want letters from a model that thinks first.
 THINKS = (
-    "the model thinks first, so its first token is no letter; give --read text, "
+    "the model thinks first, so its first token is no letter; give --answer-mode text, "
     "or switch thinking off"
 )
 # More characters than any tag has.
@@ -49,7 +49,7 @@ _CLOSING = re.compile(
     rf"{_CLOSING_TAG.pattern}|assistantfinal|\.\.\.done thinking\.|here(?: is|'s) my response:",
     re.IGNORECASE,
 )
-# A thought of Gemma 4 without its special tokens: its end cannot be seen.
+# A thought of Gemma 4 whose special tokens were removed, so that nothing marks its end.
 _HEADING = re.compile(r"\s*+thought\n")
 # A turn of the user that a model invents behind its answer, with special tokens or without.
 _NEXT_TURN = re.compile(
@@ -67,7 +67,7 @@ _DECLINES = re.compile(
     r"|申し訳|すみませんが|お答えできません|回答を控え)",
     re.IGNORECASE,
 )
-# The number of characters at the beginning, and at the end, that we read of a long reply.
+# We read this many characters at both ends of a long reply.
 ENDS = 4000
 # Only a rating (7, 7分, 得分：7, **7/10**) or the letter of an option; "1." may begin a list.
 _BARE = re.compile(
@@ -162,7 +162,7 @@ def closes_unopened(text: str) -> bool:
 
 
 def is_thinking(text: str, before: bool) -> bool:
-    """Return whether a thought is open at the end of a text; without a tag it is as `before`."""
+    """Return whether a thought is open after a text: by its last tag, if any, or as `before`."""
     opening, closing = (
         max((tag.end() for tag in tags.finditer(text)), default=-1)
         for tags in (_OPENING_TAG, _CLOSING_TAG)
@@ -188,7 +188,7 @@ def unfinished_thought(
 
 
 def final(reply: str) -> str:
-    """Return a reply without its thought; nothing if the thought does not end."""
+    """Return a reply without its thought; "" if the thought does not end."""
     return split_thought(reply).answer
 
 
@@ -199,7 +199,7 @@ def answered(reply: str) -> bool:
 
 
 def ends(text: str) -> str:
-    """Return both ends of a long text, in a line each. This is the text itself if it is short."""
+    """Truncate a long text to its first and last `ENDS` characters, with a line break between."""
     return text if len(text) <= 2 * ENDS else f"{text[:ENDS]}\n{text[-ENDS:]}"
 
 

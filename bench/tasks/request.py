@@ -33,7 +33,7 @@ class AnswerMode(NamedTuple):
     """The request type of a task, and its answer mode: `text`, `letters` or `options`."""
 
     request_type: str
-    read: str = "text"
+    name: str = "text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def test_runs_of_a_model_are_named_by_what_differs(own_folder):
     common = {"data": "samples", "limit": 5}
     runs = [
         bench.evaluate("cbbq", "simulated:", **{**common, **options})
-        for options in ({}, {"read": "letters"}, {"read": "text", "seed": 3})
+        for options in ({}, {"answer_mode": "letters"}, {"answer_mode": "text", "seed": 3})
     ]
     assert list(bench.score(*runs).model.unique()) == [
         "simulated: (text, seed 0)",

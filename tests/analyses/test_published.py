@@ -1,5 +1,7 @@
 """Numbers that papers print, which notebooks show beside the scores of runs."""
 
+import itertools
+
 import pandas as pd
 import pytest
 
@@ -73,6 +75,36 @@ def test_table_3_follows_from_its_distributions_of_labels(measure, differ):
         )
         cautioned = part.set_index("metric").caution.notna()[measure]
         assert cautioned == (model in differ)
+
+
+def counts_of(shares, n):
+    """List the counts of labels of `n` pairs that are printed as these shares."""
+    first, second = (round(n * share) for share in shares[:2])
+    near = itertools.product(range(first - 3, first + 4), range(second - 3, second + 4))
+    rows = [[one, two, n - one - two] for one, two in near]
+    return [row for row in rows if [float(half_up(count / n, 3)) for count in row] == shares]
+
+
+@pytest.mark.parametrize(
+    ("model", "impossible"),
+    [
+        (model, {"Laboro DistilBERT": ["fn"], "Waseda RoBERTa base": ["fn"]}.get(model, []))
+        for model in TABLE_3.model.unique()
+    ],
+)
+def test_labels_of_pairs_give_all_numbers_of_table_3_but_two(model, impossible):
+    part = TABLE_3[TABLE_3.model == model]
+    value = part.set_index(["task", "metric"]).score
+    sizes = {"ps": 1000, "as": 1000, "ns": 3320 if set(part.category) == {"zh"} else 3420}
+    possible = [counts_of([value[name, label] for label in LABELS], n) for name, n in sizes.items()]
+    assert all(possible)
+    missed = []
+    for counts in itertools.product(*possible):
+        shares = [[count / sum(row) for count in row] for row in counts]
+        fn, coal = nli_coal.scores(shares, list(sizes.values()))
+        own = {"fn": float(half_up(fn, 3)), "coal": float(half_up(coal, 3))}
+        missed.append([metric for metric in own if own[metric] != value["all", metric]])
+    assert min(missed, key=len) == impossible
 
 
 def scores_of(model, asked_as=""):

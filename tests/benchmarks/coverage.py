@@ -93,11 +93,11 @@ def scores_of(scoring, primary_metrics):
     wanted = {(line.task, line.metric) for line in primary_metrics}
     scores = {}
     for metric in scoring.metrics:
-        if metric.place in wanted:
+        if metric.key in wanted:
             values = scoring.values(metric)
             samples = scoring.samples(metric)
             for k, category in enumerate([*scoring.categories, ALL]):
-                scores[category, *metric.place] = values[:, k], samples[k], metric.limits
+                scores[category, *metric.key] = values[:, k], samples[k], metric.limits
     return scores
 
 

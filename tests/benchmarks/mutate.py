@@ -81,6 +81,7 @@ def outcome(copy: Path, name: Path) -> str:
         tests = [str(path) for pattern in patterns for path in folder.glob(pattern)]
     first = sorted(map(str, folder.rglob(f"test_{name.stem}.py")))
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *first, *tests]
+    command += ["--doctest-modules", str(name)]
     setting = {"env": {**os.environ, "PYTHONPATH": str(copy), "BENCH_SHARED": "none"}, "cwd": copy}
     try:
         done = subprocess.run(command, **setting, capture_output=True, timeout=MOST_SECONDS)
@@ -103,10 +104,11 @@ def main() -> None:
             name, source = path.relative_to(HOME), path.read_text("utf-8")
             tree = ast.parse(source)
             node: Any = list(ast.walk(tree))[number]
-            before, kind = ast.unparse(node), mutate(node)
+            before, kind = ast.unparse(node).partition("\n")[0], mutate(node)
             (copy / name).write_text(ast.unparse(tree), "utf-8")
             outcomes.append(outcome(copy, name))
-            change = f"{name}:{node.lineno}, {kind}: {before}  ->  {ast.unparse(node)}"
+            after = ast.unparse(node).partition("\n")[0]
+            change = f"{name}:{node.lineno}, {kind}: {before}  ->  {after}"
             print(f"{outcomes[-1]:10}{change[:200]}", flush=True)
             (copy / name).write_text(source, "utf-8")
     print(f"\n{outcomes.count('killed')} of {len(outcomes)} killed")

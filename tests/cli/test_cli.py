@@ -42,7 +42,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
     assert status == 0
     assert "records: r" in out
     assert "simulated: on nli_coal" in out
-    assert "samples in the benchmark's format" in err
+    assert "Samples, not the items of the benchmark" in err
     _, out, _ = bench(f"{call} --format csv")
     table = pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'")
     assert table.score.item() == 0
@@ -79,7 +79,7 @@ def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(benc
     words = " ".join(out.split())
     assert "ambiguous, disambiguous: 0 of 28 answers could be read" in words
     assert "抱歉" in words
-    assert "--read letters" in words
+    assert "--answer-mode letters" in words
 
 
 def test_code_of_others_that_calls_exit_is_a_sentence(bench, monkeypatch):
@@ -133,7 +133,15 @@ def test_a_task_that_needs_a_judge_is_left_out_without_one(bench):
     assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err
     row = rows_of(out, "task")[("ba",)]
     assert (row["score"], row["n"], row["note"]) == (None, 0, f"not asked: {reason}")
-    assert json.loads(out)["run"]["left_out"] == {"ba": reason}
+    assert json.loads(out)["run"]["skipped"] == {"ba": reason}
+
+
+def test_a_local_copy_is_fetched_if_one_is_named(bench, monkeypatch, tmp_path):
+    status, out, _ = bench(f"fetch cbbq --from {get('cbbq').metadata.samples}")
+    assert status == 0
+    assert (Path(out.strip()) / "age").is_dir()
+    status, _, err = bench(f"fetch cbbq --from {tmp_path}/none")
+    assert (status, "no such file or folder" in err) == (2, True)
 
 
 def test_data_shows_where_how_many_and_under_which_licence(bench):
@@ -166,7 +174,7 @@ def test_help_is_shown_without_a_command_and_names_every_setting(bench):
         ("cbqb", "`bench run cbbq --model MODEL`"),
         ("run cbqb --model simulated:", "allowed: mcbe, cbbq, nli_coal; did you mean cbbq?"),
         ("run cbbq --modle simulated:", "--modle"),
-        ("run cbbq --model simulated: --answer-mode a", "--read 'a' is unknown; allowed: text"),
+        ("run cbbq --model simulated: --read a", "--answer-mode 'a' is unknown; allowed: text"),
         ("run nli-coal --model predictions:no.csv", "no.csv: no such file of predictions"),
         ("run cbbq --model tiny:s --system no.txt", "--system no.txt: cannot be read"),
         ("run mcbe --model simulated: --set bos", "--set bos: expected NAME=VALUE"),

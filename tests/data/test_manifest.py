@@ -132,7 +132,7 @@ def test_a_data_set_is_asked_with_its_own_prompts(korean, tmp_path):
     done = ask(korean, tmp_path / "run")
     assert done.records.prompt.str.startswith("다음 문장을").all()
     assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.metadata["asked"]["prompts"]}
-    assert done.metadata["wording"]["language"] == "ko"
+    assert done.metadata["prompts"]["language"] == "ko"
     again = run.repeat(done, tmp_path / "again")
     assert again.metadata["asked"] == done.metadata["asked"]
     (korean / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")

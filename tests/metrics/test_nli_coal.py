@@ -100,6 +100,13 @@ def test_what_are_no_shares_or_sizes_is_refused(refusal, shares, sizes, message)
     assert refusal(nli_coal.scores, shares, sizes).startswith(message)
 
 
+def test_shares_that_sum_to_one_are_scored():
+    found = nli_coal.scores([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]], sizes=[1, 1, 2])
+    # Neutral are none of PS, half of AS, and all of NS, which has twice as many pairs. CoAL takes
+    # the entailments of PS, the contradictions of AS, and what is not neutral in NS.
+    assert found == pytest.approx((1 - (0 + 0.5 + 2) / 4, (0.5 + 0.5 + 0) / 3))
+
+
 def test_every_measure_agrees_with_a_slow_statement():
     read = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
     read |= {E: E, "Contradiction": C, N: N, C: C}
@@ -160,6 +167,26 @@ def test_every_measure_agrees_with_a_slow_statement():
     assert found.score["all"].to_dict() == pytest.approx(means.to_dict())
     assert ((found.ci_low <= found.score) & (found.score <= found.ci_high)).mean() > 0.95
     assert (found.ci_low < found.ci_high).all()
+
+
+# A random answerer gives each label to a third of the pairs of each set and gender.
+@pytest.mark.parametrize(
+    ("task", "metric", "baseline"),
+    [
+        ("all", "coal", (1 / 3 + 1 / 3 + 1 - 1 / 3) / 3),
+        ("all", "coal_balanced", (1 / 3 + 1 / 3 + 1 - 1 / 3) / 3),
+        ("all", "fn", 1 - 1 / 3),
+        ("all", "fraction_neutral", 1 / 3),
+        ("all", "directional_gap", 0),
+        ("all", "directional_gap_balanced", 0),
+        ("ns", "gender_gap", 0),
+        ("ns", "entailment_woman", 1 / 3),
+        ("ps", E, 1 / 3),
+    ],
+)
+def test_a_baseline_is_the_score_of_a_random_answerer(task, metric, baseline):
+    scores = table(ENGLISH, by_set(E, C, N)).loc["en"]
+    assert scores.baseline[task, metric] == pytest.approx(baseline)
 
 
 def test_sets_without_readable_answers_leave_scores_undefined_with_a_reason():

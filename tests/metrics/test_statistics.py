@@ -82,6 +82,18 @@ def test_p_of_spearman_is_exact_for_few_points(x, y):
     assert correlated(x, y).p["spearman"] == pytest.approx(wanted.pvalue)
 
 
+def test_p_of_spearman_is_exact_for_nine_points():
+    # One order agrees fully with the first, and 8 more differ by one exchange of neighbours.
+    assert correlated(range(9), [1, 0, *range(2, 9)]).p["spearman"] == pytest.approx(
+        2 * 9 / math.factorial(9)
+    )
+
+
+def test_p_of_spearman_is_by_the_t_distribution_for_ten_points():
+    x, y = range(10), [1, 0, 3, 2, 5, 4, 7, 6, 9, 8]
+    assert correlated(x, y).p["spearman"] == pytest.approx(stats.spearmanr(x, y).pvalue)
+
+
 def test_p_of_spearman_is_never_below_that_of_one_order_of_all():
     assert correlated(range(12), range(12)).p["spearman"] == pytest.approx(2 / math.factorial(12))
 

@@ -117,7 +117,7 @@ def test_a_published_picture_has_its_caption_as_text_and_is_closed(shown, tmp_pa
 PAPER = r"""
 \documentclass[twocolumn]{article}
 \usepackage[letterpaper,margin=0.8in]{geometry}
-\usepackage{booktabs, longtable}
+\usepackage{booktabs, graphicx, longtable}
 \begin{document}
 \input{table}
 \end{document}
@@ -176,8 +176,8 @@ def test_a_table_for_a_paper_compiles_and_fits(tmp_path, names):
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="needs pdflatex")
 def test_every_saved_table_compiles(tmp_path):
     frame = pd.DataFrame({"a_b": ["50 % & more", "#1 {x} ~^$\\", "[a]"], "n, %": [1.0, np.nan, 2]})
-    bench.publish(frame, "table", into=tmp_path)
-    compile_latex(tmp_path)
+    bench.publish(frame.assign(wide="−1 ≈ 2, " * 20), "table", into=tmp_path)
+    assert "Overfull" not in compile_latex(tmp_path)
 
 
 def test_a_small_p_is_below_a_thousandth_and_no_number_has_an_exponent(shown, tmp_path):

@@ -136,12 +136,12 @@ def test_answers_by_letters_have_their_mass_and_a_small_one_is_noted(
         return said("10", logprobs=logprobs if "top_logprobs" in asked else None)
 
     model = serve(reply, lambda asked: unable(asked) if "prompt" in asked else reply(asked)).model
-    options = {"categories": ["age"], "limit": 2, "read": "letters", "out": "out"}
+    options = {"categories": ["age"], "limit": 2, "answer_mode": "letters", "out": "out"}
     run = bench.evaluate("cbbq", model, **options)
     assert run.answers().mass.to_numpy() == pytest.approx(mass)
     note = (
         f"the letters had a median probability mass of {mass}: the model would rather write "
-        "something else; ask it with --read text"
+        "something else; ask it with --answer-mode text"
     )
     table = run.scores()
     rows = table[table.note.str.contains("probability mass")]

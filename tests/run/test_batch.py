@@ -63,7 +63,7 @@ def evaluate_results(benchmark="cbbq", **options):
     ("benchmark", "stages", "options"),
     [
         ("cbbq", 2, {"settings": {"prompting": "Q+IF+CoT"}, "repeats": 2, "temperature": 0.5}),
-        ("cbbq", 1, {"read": "letters", "system": "Be brief."}),
+        ("cbbq", 1, {"answer_mode": "letters", "system": "Be brief."}),
         ("cbbq", 2, {"settings": {"explanation": "yes"}, "judge": True}),
         ("mcbe", 2, {"tasks": ["sc", "ss", "ba"], "judge": True}),
     ],

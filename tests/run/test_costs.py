@@ -1,4 +1,4 @@
-"""What a run asks before it is asked: requests, tokens, money and time, by hand."""
+"""What a run asks before it is asked: requests, tokens and money, by hand."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def tokens(part):
 
 def test_requests_of_an_endpoint_are_estimated_without_asking_it(serve):
     server = serve(lambda asked: said("A"))
-    found = estimate("cbbq", server.model, price=[2, 10], speed=[100, 5], repeats=3, **CBBQ)
+    found = estimate("cbbq", server.model, price=[2, 10], repeats=3, **CBBQ)
     assert server.seen == server.tried == []
     assert list(Path().iterdir()) == []
     counts = found.parts[["task", "role", "requests", "recorded"]].to_numpy().tolist()
@@ -40,8 +40,6 @@ def test_requests_of_an_endpoint_are_estimated_without_asking_it(serve):
     assert tokens(total) == pytest.approx([low, high, 48, 48 * 32], abs=1)
     costs = (2 * low + 10 * 48) / 1e6, (2 * high + 10 * 48 * 32) / 1e6
     assert (total.cost_low, total.cost_high) == pytest.approx(costs, rel=0.01)
-    hours = (low / 100 + 48 / 5) / 3600, (high / 100 + 48 * 32 / 5) / 3600
-    assert (total.hours_low, total.hours_high) == pytest.approx(hours, rel=0.01)
 
 
 def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(serve):

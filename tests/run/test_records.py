@@ -183,13 +183,13 @@ def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
 @pytest.mark.parametrize(
     ("entry", "value", "message"),
     [
-        ("wording", None, "entry `wording`: is missing"),
+        ("prompts", None, "entry `prompts`: is missing"),
         ("data.labels", None, "entry `data.labels`: is missing"),
-        ("touched", 3, "entry `touched`: 3 is not a list"),
-        ("unfit", [{}], "entry `unfit.0.category`: is missing"),
+        ("modified", 3, "entry `modified`: 3 is not a list"),
+        ("excluded", [{}], "entry `excluded.0.category`: is missing"),
         ("asked.settings", [], "entry `asked.settings`: [] is not a mapping"),
         ("model", "tiny:s", "entry `model`: 'tiny:s' is not a mapping"),
-        ("read.ss", 1, "entry `read.ss`: 1 is not a text"),
+        ("answer_mode.ss", 1, "entry `answer_mode.ss`: 1 is not a text"),
         ("requests", True, "entry `requests`: True is not a whole number"),
         ("requests", -1, "entry `requests`: -1 is not allowed; it has to be at least 0"),
         ("preset", "strict", "entry `preset`: 'strict' is not allowed"),

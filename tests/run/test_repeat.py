@@ -81,9 +81,9 @@ def test_nothing_that_can_run_code_or_send_a_key_is_taken_from_a_run_json(first)
 
 KINDS = {
     "likelihoods": ("mcbe", {"tasks": ["pc"], "limit": 3}),
-    "letters": ("cbbq", {"read": "letters", "limit": 4}),
-    "options": ("cbbq", {"read": "options", "limit": 2}),
-    "replies": ("cbbq", {"read": "text", "limit": 4, "repeats": 2, "max_new_tokens": 6}),
+    "letters": ("cbbq", {"answer_mode": "letters", "limit": 4}),
+    "options": ("cbbq", {"answer_mode": "options", "limit": 2}),
+    "replies": ("cbbq", {"answer_mode": "text", "limit": 4, "repeats": 2, "max_new_tokens": 6}),
 }
 
 
@@ -106,17 +106,17 @@ def ask(model, kind, out, block=256, thread=1, **how):
 
 def test_a_folder_is_the_same_model_by_whatever_path(of_kinds, own_folder, monkeypatch):
     model = shutil.copytree(of_kinds["letters"].model, own_folder / "models" / "mine")
-    first = evaluate("cbbq", "models/mine", tasks=["ambiguous"], read="letters", limit=1)
+    first = evaluate("cbbq", "models/mine", tasks=["ambiguous"], answer_mode="letters", limit=1)
     (own_folder / "notebooks").mkdir()
     monkeypatch.chdir(own_folder / "notebooks")
     monkeypatch.setenv("BENCH_REPORTS", str(own_folder / "reports"))
     monkeypatch.setattr("bench.run.ask_requests", Mock(side_effect=AssertionError("asked")))
     for path in ("../models/mine", str(model)):
-        again = evaluate("cbbq", path, tasks=["ambiguous"], read="letters", limit=1)
+        again = evaluate("cbbq", path, tasks=["ambiguous"], answer_mode="letters", limit=1)
         assert again.folder.resolve() == first.folder.resolve()
     (model / "config.json").write_text((model / "config.json").read_text() + "\n")
     with pytest.raises(AssertionError, match="asked"):
-        evaluate("cbbq", "../models/mine", tasks=["ambiguous"], read="letters", limit=1)
+        evaluate("cbbq", "../models/mine", tasks=["ambiguous"], answer_mode="letters", limit=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -89,7 +89,7 @@ def test_a_text_is_as_likely_as_the_server_says(serve, fields):
     scorer = load(model)
     assert scorer.request_types == ("nll", "choose", "generate")
     assert scorer.describe()["nll_from"] == f"{fields.split()[0]} of its completions"
-    assert scorer.describe()["lacks"] == {}
+    assert scorer.describe()["unsupported"] == {}
     texts = ["he is a nurse.", "她是医生。", "1 2 3", "x"]
     answers = scorer.answer([request(text, request_type="nll") for text in texts])
     for text, answer in zip(texts, answers, strict=True):
@@ -154,7 +154,7 @@ def test_first_tokens_are_probabilities_of_letters_or_an_error(serve, case):
 
 def test_a_run_reports_how_many_letters_are_bounded(serve, capsys):
     model = serve(lambda asked: first_token({"B": -0.1, "A": -4.0, "x": -7.0})).model
-    rows = evaluate("cbbq", model, "ambiguous", read="letters").records
+    rows = evaluate("cbbq", model, "ambiguous", answer_mode="letters").records
     message = f"{len(rows)} options not among the likeliest tokens, which stand with an upper bound"
     assert message in capsys.readouterr().err
 
@@ -184,7 +184,7 @@ def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve,
     server = serve(lambda asked: first if "top_logprobs" in asked else reply)
     scorer = load(server.model)
     assert scorer.answer_modes == ("text",)
-    assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
+    assert "the model thinks first" in scorer.describe()["unsupported"]["choose"]
 
 
 def test_a_special_token_before_a_text_is_refused_at_once(serve):
@@ -213,7 +213,7 @@ def test_a_run_without_probabilities_of_letters_ends_with_the_reason(serve, lett
 
     server = serve(behave)
     with pytest.raises(RunFailed, match=says):
-        evaluate("cbbq", server.model, "ambiguous", "letters", read="letters")
+        evaluate("cbbq", server.model, "ambiguous", "letters", answer_mode="letters")
     assert len(server.seen) <= 3 * 3
     done = evaluate("cbbq", server.model, "ambiguous", "text")
-    assert set(done.metadata["model"]["lacks"]) == {"nll"}
+    assert set(done.metadata["model"]["unsupported"]) == {"nll"}

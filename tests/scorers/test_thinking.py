@@ -197,7 +197,7 @@ class Later(date):
 
 
 def test_a_run_is_continued_with_its_own_date(own_folder, monkeypatch):
-    options = {"categories": ["gender"], "limit": 4, "read": "letters"}
+    options = {"categories": ["gender"], "limit": 4, "answer_mode": "letters"}
     folder = saved(own_folder / "model", "dated")
     first = run.evaluate("cbbq", folder, out="first", **options)
     records = first.records.drop(columns="seconds")

@@ -60,7 +60,7 @@ def test_answers_from_before_the_server_broke_are_kept(serve):
         return fault(404, "the model was unloaded") if broke else letter(body)
 
     server = serve(behave)
-    message = r"status 404 \(the model was unloaded\); 50 of 160 requests were answered; the same"
+    message = r"status 404: the model was unloaded; 50 of 160 requests were answered; the same"
     with pytest.raises(RunFailed, match=message):
         evaluate(server.model, "out")
     before, is_well = len(server.seen), True

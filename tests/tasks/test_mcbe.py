@@ -133,6 +133,7 @@ def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
     [
         *(("pc", "甲", reply, "") for reply in ("nan", "A", "", "inf", "1e400", "-1")),
         ("pc", "甲", "3.25", "3.25"),
+        ("pc", "甲", "0.0", "0.0"),
         ("sc", "order", "2", "2"),
         ("sc", "order", "2.", ""),
         ("ba", "answer", " 有偏见。\n", "有偏见。"),

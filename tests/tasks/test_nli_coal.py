@@ -45,7 +45,7 @@ def test_a_classifier_is_shown_the_bare_pair():
 def test_neutral_terms_are_no_task_of_data_without_them(own_folder, refusal):
     done = evaluate("nli_coal", "simulated:bias=1", out=own_folder / "a")
     assert set(done.records.task) == {"ps", "as", "ns"}
-    assert done.metadata["left_out"] == {}
+    assert done.metadata["skipped"] == {}
     message = refusal(evaluate, "nli_coal", "simulated:", tasks=["nt"], out=own_folder / "b")
     assert "leaves nothing to ask for tasks nt" in message
     assert "allowed: ps, as, ns, nt" in refusal(tasks.chosen, get("nli_coal"), ["xx"])

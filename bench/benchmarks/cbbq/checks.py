@@ -1,4 +1,4 @@
-"""Rules for rows of CBBQ's templates, beside those for all benchmarks."""
+"""Rules for rows of CBBQ's templates, in addition to the rules for all benchmarks."""
 
 from collections import Counter
 from itertools import product
@@ -35,35 +35,41 @@ LISTS = ("NAME1", "NAME2")
 
 
 def rows(folder: Path, **settings: str) -> Tables:
-    """Read the templates of each category and condition, and what is refused."""
-    single, known, expansion = None, CATEGORIES, settings.get("expansion", "compat")
+    """Yield the templates of each category and condition, and the errors of refused ones."""
+    single = None
+    categories = CATEGORIES
+    expansion = settings.get("expansion", "compat")
     try:
-        single, known = items.single_table(folder), items.categories_of(folder)
+        single = items.single_table(folder)
+        categories = items.categories_of(folder)
         items.files(folder)
     except BadInput as error:
         yield error
-    root = folder if single or not folder.is_dir() else items.root(folder, known)
-    for category, condition in product(known, CONDITIONS):
-        place, read, is_complete = root / category / condition, list[Template](), True
-        for path in [single] if single else [place / name for name in templates.FILES.values()]:
+    root = folder if single or not folder.is_dir() else items.root(folder, categories)
+    for category, condition in product(categories, CONDITIONS):
+        part = root / category / condition
+        rows_of_part: list[Template] = []
+        is_complete = True
+        for path in [single] if single else [part / name for name in templates.FILES.values()]:
             try:
                 if path.is_file():
-                    read.extend(templates.read(path, category, condition, expansion))
+                    rows_of_part.extend(templates.read(path, category, condition, expansion))
             except BadInput as error:
                 is_complete = False  # the rows after it are not read
                 yield error
-        for template in read:
+        for template in rows_of_part:
             try:
                 targets.required_target(template)
             except BadInput as error:
                 yield error
-        pairs = zip(read, items.check_labels(read), strict=True)
+        pairs = zip(rows_of_part, items.check_labels(rows_of_part), strict=True)
         table = pd.DataFrame([_row(*pair, folder) for pair in pairs])
         yield table if is_complete else table.assign(balance="")
 
 
 def _row(template: Template, labels: list[tuple[int, str]], folder: Path) -> dict[str, Any]:
-    cells, part = template.cells, f"{template.category}/{template.condition}"
+    cells = template.cells
+    part = f"{template.category}/{template.condition}"
     file = file_name(template.path, folder)
     texts = [cells[name].strip() for name in ("context", "question", *LISTS, "ans0", "ans1")]
     return {
@@ -115,16 +121,15 @@ def reversed_slot(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 
 def in_both_polarities(table: pd.DataFrame, column: str) -> "pd.Series[str]":
-    """Find questions that the file of the other polarity has too, and return the place there."""
-    places = table.file + ", row " + table.row.astype(str)
-    of = {
-        name: dict(zip(table.prompt[rows], places[rows], strict=True))
-        for name, rows in table.groupby("polarity").groups.items()
-    }
+    """Find questions that the file of the other polarity has too; return the file and row there."""
+    locations = table.file + ", row " + table.row.astype(str)
+    location_of: dict[tuple[str, str], str] = {}
+    for polarity, prompt, location in zip(table.polarity, table.prompt, locations, strict=True):
+        location_of[polarity, prompt] = location
     other = {"neg": "non_neg", "non_neg": "neg"}
     pairs = zip(table.polarity, table.prompt, strict=True)
-    found = [of.get(other[polarity], {}).get(prompt, "") for polarity, prompt in pairs]
-    return pd.Series(found, index=table.index)
+    in_other = [location_of.get((other[polarity], prompt), "") for polarity, prompt in pairs]
+    return pd.Series(in_other, index=table.index)
 
 
 RULES = (

@@ -51,7 +51,7 @@ class Question:
         polarity, label: by the settings; `polarity_column` and `label_column` are the cells of the
             row, and `label_audited` is the audit's label (`LEFT_OUT` if both are wrong).
         target: index of the option that names the stereotyped group, `target_name` its member.
-        name1, name2: fill the slots.
+        name1, name2: the names in the slots.
         swapped: whether the context mentions the names in the other order.
     """
 
@@ -98,7 +98,7 @@ class Question:
 
     @property
     def text(self) -> tuple[str, ...]:
-        """Everything that is asked."""
+        """All texts of the question."""
         return (self.context, self.question, *self.options)
 
     @property
@@ -108,7 +108,7 @@ class Question:
         return option
 
 
-# Oddities of a question that is asked.
+# Notes on odd questions that are asked.
 MISSPELT = (
     "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
 )
@@ -143,10 +143,11 @@ def files(folder: Path) -> dict[str, list[Path]]:
     """
     if table := single_table(folder):
         return {category: [table] for category in templates.categories(table)}
-    known = categories_of(folder)
+    allowed = categories_of(folder)
     by_category: dict[str, list[Path]] = {}
-    for place in sorted(root(folder, known).iterdir()):
-        for inside in (place / condition for condition in CONDITIONS):
+    for category_folder in sorted(root(folder, allowed).iterdir()):
+        for condition in CONDITIONS:
+            inside = category_folder / condition
             paths = [inside / name for name in FILES.values() if os.path.lexists(inside / name)]
             if len(paths) == 1:
                 (missing,) = set(FILES.values()) - {paths[0].name}
@@ -160,16 +161,16 @@ def files(folder: Path) -> dict[str, list[Path]]:
                         f"{questions}: holds questions, and the loader makes these of templates; "
                         f"put the released {' and '.join(FILES.values())} beside it"
                     )
-            category = composed(place.name)
-            if paths and category not in known:
-                raise BadInput(unknown_category(place, category, folder, known))
+            category = composed(category_folder.name)
+            if paths and category not in allowed:
+                raise BadInput(unknown_category(category_folder, category, folder, allowed))
             if paths:
                 by_category.setdefault(category, []).extend(paths)
     return by_category
 
 
 def single_table(folder: Path) -> Path | None:
-    """Return the one table of templates of a folder, or the file that is given in its place."""
+    """Return the table with all templates of a folder, or `folder` if it is a file; else None."""
     if folder.is_file() and folder.parent.name in CONDITIONS:
         raise BadInput(f"{folder}: is a part of the data in {folder.parents[2]}; give that folder")
     path = folder if folder.is_file() else folder / TABLE
@@ -179,14 +180,14 @@ def single_table(folder: Path) -> Path | None:
 def categories_of(folder: Path) -> tuple[str, ...]:
     """List the categories that a folder may have: the benchmark's and its manifest's."""
     table = single_table(folder)
-    own = templates.categories(table) if table else read_manifest(folder).categories
-    return tuple(dict.fromkeys([*CATEGORIES, *own]))
+    declared = templates.categories(table) if table else read_manifest(folder).categories
+    return tuple(dict.fromkeys([*CATEGORIES, *declared]))
 
 
-def root(folder: Path, known: Sequence[str]) -> Path:
+def root(folder: Path, categories: Sequence[str]) -> Path:
     """Return the folder of the categories: `folder`, or its `data` as in the release."""
-    inside = (folder / "data").is_dir() and not any((folder / name).is_dir() for name in known)
-    return folder / "data" if inside else folder
+    has_categories = any((folder / name).is_dir() for name in categories)
+    return folder / "data" if (folder / "data").is_dir() and not has_categories else folder
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
@@ -195,14 +196,18 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     Ambiguous questions come first, and negative templates before non-negative ones. A question has
     the number (`example_id`) of the released expansion, also if questions before it are excluded.
     """
-    paths, chosen = files(folder), with_defaults(SETTINGS, settings)
-    questions, effects = list[Question](), Effects()
+    paths = files(folder)
+    chosen = with_defaults(SETTINGS, settings)
+    questions: list[Question] = []
+    effects = Effects()
     for category in categories:
         for condition in CONDITIONS:
-            read = read_templates(paths[category], category, condition, chosen["expansion"])
-            audited = list(from_templates(read, chosen["expansion"]))
+            rows = read_templates(paths[category], category, condition, chosen["expansion"])
+            audited = list(from_templates(rows, chosen["expansion"]))
             questions += _apply(chosen, audited, effects)
-    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    counts = []
+    for (category, condition, effect, is_excluded), count in effects.items():
+        counts.append(SettingEffect(category, condition, count, effect, is_excluded))
     return Loaded(questions, counts)
 
 
@@ -210,26 +215,29 @@ def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
-    read: list[Template] = []
+    rows: list[Template] = []
     for path in paths:
         if path.parent.name == condition or path.parent.name not in CONDITIONS:
-            read += templates.read(path, category, condition, expansion)
-    return read
+            rows += templates.read(path, category, condition, expansion)
+    return rows
 
 
 def _apply(
     settings: Mapping[str, str], audited: list[Audited], counts: Effects
 ) -> Iterator[Question]:
     """Yield the questions of a category and condition under the settings, and count the effects."""
-    by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
+    by_column = settings["polarity"] == "column"
+    by_audit = settings["labels"] == "audited"
     sources = ("column", "file's name") if by_column else ("file's name", "column")
     polarity_effect = (
         f"polarity as in the {sources[0]}, not as in the {sources[1]} "
         f"(polarity={settings['polarity']})"
     )
     # If the same question has two labels, one of these has to be wrong.
-    first, second = ({q.text for q, _ in audited if q.label_column == k} for k in (0, 1))
-    contradictory = first & second
+    texts_of_label: dict[int, set[tuple[str, ...]]] = defaultdict(set)
+    for question, _ in audited:
+        texts_of_label[question.label_column].add(question.text)
+    contradictory = texts_of_label[0] & texts_of_label[1]
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
         effects = []
@@ -238,7 +246,8 @@ def _apply(
             if by_column:
                 question.polarity = question.polarity_column
         if not reason and contradictory and question.text in contradictory:
-            question.label_audited, reason = LEFT_OUT, BOTH_LABELS
+            question.label_audited = LEFT_OUT
+            reason = BOTH_LABELS
         left_out = ""
         if reason and not by_audit:
             effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
@@ -266,24 +275,25 @@ def _apply(
             yield question
 
 
-def check_labels(read: Sequence[Template], expansion: str = "compat") -> list[list[Label]]:
+def check_labels(rows: Sequence[Template], expansion: str = "compat") -> list[list[Label]]:
     """Check the label of each template of one condition, in both polarities."""
-    texts = [template.cells["context"] for template in read]
+    texts = [template.cells["context"] for template in rows]
     texts = [repaired(text) for text in texts] if expansion == "repair" else texts
     # One context of disease may be used with the patient in either slot.
     patients: dict[str, set[int | None]] = defaultdict(set)
-    for template, text in zip(read, texts, strict=True):
+    for template, text in zip(rows, texts, strict=True):
         patients[text.strip()].add(patient_slot(template))
     return [
         check_label(template, text, patients[text.strip()])
-        for template, text in zip(read, texts, strict=True)
+        for template, text in zip(rows, texts, strict=True)
     ]
 
 
-def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
+def from_templates(rows: Sequence[Template], expansion: str) -> Iterator[Audited]:
     """Expand the templates of one condition of a category."""
-    checks, shared = {}, dict[str, dict[str, Any]]()
-    for template, check in zip(read, check_labels(read, expansion), strict=True):
+    checks = {}
+    shared: dict[str, dict[str, Any]] = {}
+    for template, check in zip(rows, check_labels(rows, expansion), strict=True):
         checks[template.name] = check
         shared[template.name] = {
             "category": template.category,
@@ -299,8 +309,8 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
             "label_column": template.label,
             "target": required_target(template),
         }
-    slots = {template.name: target_slot(template) for template in read}
-    for template, texts in templates.filled(read, expansion):
+    slots = {template.name: target_slot(template) for template in rows}
+    for template, texts in templates.filled(rows, expansion):
         name = template.name
         label, reason = checks[name][texts["swapped"]]
         target_name = texts["name2" if slots[name] else "name1"]

@@ -14,15 +14,23 @@ Label = tuple[int, str]
 
 
 def check_label(template: Template, text: str, patients: set[int | None]) -> list[Label]:
-    """Find the right label for both orders of names, or `LEFT_OUT`, and why it is another label.
+    """Find the correct label for both orders of names, with the reason if the label changes.
 
-    `text` is the context, and `patients` are the slots of the patient in templates with it.
+    Args:
+        text: the context of the template.
+        patients: the slots of the patient in all templates with this context.
+
+    Returns:
+        For each order: the label, or `LEFT_OUT` if no label is right, and the reason or "".
     """
-    released, target, category = (template.label, ""), target_of(template), template.category
+    released = (template.label, "")
+    target = target_of(template)
+    category = template.category
     if template.condition == "ambiguous" or target is None:
         return [released, released]
     biased = stereotyped_option(target, template.polarity)
-    slots, between = PLACEHOLDER.findall(text), PLACEHOLDER.split(text)[::2]
+    slots = PLACEHOLDER.findall(text)
+    between = PLACEHOLDER.split(text)[::2]
     facts = slots[2:]  # the first two slots introduce the people
     again = [between[k] for k in range(3, len(slots)) if slots[k] == slots[k - 1]]
     names_one = len(set(facts)) == 1 or any(map(CONTRAST.search, again))

@@ -1,9 +1,9 @@
 """Find CBBQ's official prompts in the authors' evaluation scripts; the scripts are never run.
 
 A prompt is a sum of texts and of five variables in a script, and each model has its own. The
-scripts of BLOOM and GLM are not read: they pose the options one by one. Both scripts of a model
-ask alike except for BELLE's; the second ones of ChatGLM, MOSS and bloomz have lost their
-characters.
+scripts of BLOOM and GLM are not read, because they score the options one by one. Both scripts of a
+model have the same prompt, except for BELLE; in the second script of ChatGLM, MOSS and bloomz, the
+Chinese characters are broken.
 """
 
 import ast
@@ -26,14 +26,18 @@ NAMES = ("context", "question", "ans0", "ans1", "ans2")
 UNBIASED = "无偏见"
 
 
+def has_all_fields(text: str) -> bool:
+    """Return whether a text has a placeholder of each of `NAMES`."""
+    return all(f"{{{name}}}" in text for name in NAMES)
+
+
 def prompts(scripts: Path) -> dict[str, Any]:
     """Return the prompt of each script: the first sum in it that has all of `NAMES`."""
     tables = {}
     for name, file in PROMPTS.items():
         nodes = ast.walk(parse_script(scripts / file))  # a sum before the sums within it
         sums = [template(node, {}) for node in nodes if isinstance(node, ast.BinOp)]
-        complete = (text for text in sums if all(f"{{{name}}}" in text for name in NAMES))
-        text = next(complete, "")
+        text = next(filter(has_all_fields, sums), "")
         tables[name] = {"unbiased_instruction": UNBIASED in text, "prompt": text}
     return tables
 
@@ -44,7 +48,7 @@ OFFICIAL = OfficialPrompts(
     scripts=tuple(PROMPTS.values()),
     # They come with the data.
     address="",
-    # The two prompts of BELLE are one choice.
+    # BELLE has a prompt for each condition; both together are one choice.
     choices=("chatglm", "gpt-3.5", "belle", "moss", "bloomz"),
     remedy="put the folder `evaluation scripts` of github.com/YFHuangxxxx/CBBQ at commit 95eaf2e "
     "into a folder with the data and run `bench fetch cbbq --from DIR`",

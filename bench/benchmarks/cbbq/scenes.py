@@ -20,15 +20,15 @@ NAME = "＿"
 def scenes(items: pd.DataFrame) -> pd.Series:
     """Name the scene of each item, within its category.
 
-    A disambiguous context belongs to the ambiguous context with which it begins, else to a context
-    with the same first sentence. If there is none, its own first sentence names its scene.
+    A disambiguous context belongs to the ambiguous context with which it begins. If there is none,
+    it belongs to an ambiguous context with the same first sentence, else to a scene of its own.
 
     Args:
         items: as `bench.data.frame` makes them of `bench.benchmarks.cbbq.items.Question`.
     """
     columns = ["cluster", "category", "condition", "context", "name1", "name2", "ans0", "ans1"]
     templates = items.drop_duplicates("cluster").reindex(columns=columns, fill_value="")
-    # We read objects, because this is many times faster than Arrow's texts.
+    # Python objects, because reading these is many times faster than reading Arrow's texts.
     rows: list[dict[Hashable, Any]] = templates.astype(object).to_dict("records")
     ambiguous: dict[str, list[str]] = {}
     for row in rows:
@@ -42,12 +42,13 @@ def scenes(items: pd.DataFrame) -> pd.Series:
             ambiguous.setdefault(row["category"], []).append(row["context"])
     scene_of = {}
     for row in rows:
-        scene, category = row["context"], row["category"]
+        scene = row["context"]
+        category = row["category"]
         if row["condition"] != "ambiguous":
-            known = ambiguous.get(category, [])
+            contexts = ambiguous.get(category, [])
             first = SENTENCE.split(scene, maxsplit=1)[0]
-            same = (text for text in known if SENTENCE.split(text, maxsplit=1)[0] == first)
-            begins = [text for text in known if scene.startswith(text)]
+            same = (text for text in contexts if SENTENCE.split(text, maxsplit=1)[0] == first)
+            begins = [text for text in contexts if scene.startswith(text)]
             scene = max(begins, key=len) if begins else next(same, first)
         scene_of[row["cluster"]] = f"{category}:{scene}"
     return items.cluster.map(scene_of)

@@ -39,7 +39,7 @@ SEPARATORS = re.compile(r"[/、，,；;]")
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
 # The only words of one character that mean a group by themselves.
 SHORT = ("女", "男")
-# Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
+# Letters of scripts with blanks between words: Latin, Greek, Cyrillic.
 ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 # 非 means Africa in these names, for example in South Africa.
 AFRICA = re.compile(r"[南北西东中亚]非")
@@ -49,7 +49,7 @@ DENIAL = re.compile(
     re.IGNORECASE,
 )
 
-# The first list of names of three templates of the release with the first option as target.
+# NAME1 of the three released templates in which the first option names the stereotyped group.
 TRANSGENDER = ("变性女生", "变性女孩")
 # Characters that deny an illness.
 NEGATION = re.compile(r"[未没不无非]")
@@ -122,7 +122,9 @@ def named_option(group: str, options: Options) -> int | None:
         if denied and AFRICA.search(word, 0, denied.end()):
             denied = None
         word = word[denied.end() :].strip() if denied else word
-        mentions = [{_mention(word, text) for text in texts} for texts in options] if word else []
+        if not word:
+            continue
+        mentions = [_mentions(word, texts) for texts in options]
         for k, mine in enumerate(mentions):
             other = mentions[1 - k]
             if 1 in mine and -1 not in mine and not {1, None} & other:
@@ -130,6 +132,10 @@ def named_option(group: str, options: Options) -> int | None:
             elif -1 in mine and not {1, None} & mine and not {-1, None} & other:
                 named.add(k if denied else 1 - k)
     return named.pop() if len(named) == 1 else None
+
+
+def _mentions(word: str, texts: Iterable[str]) -> set[int | None]:
+    return {_mention(word, text) for text in texts}
 
 
 def _comparable(text: str) -> str:
@@ -167,10 +173,12 @@ def required_target(template: Template) -> int:
     Raises:
         BadInput: neither option names it.
     """
-    target, category, beside = target_of(template), template.category, ""
+    target = target_of(template)
+    category = template.category
     if target is not None:
         return target
-    if label := CATEGORY_LABELS.get(category):  # the manifest needs no table of it otherwise
+    beside = ""
+    if label := CATEGORY_LABELS.get(category):  # without a table, the manifest needs these, too
         english = category.replace("_", " ")
         beside = f', below language = "zh", with en = "{english}", zh = "{label}"'
     raise BadInput(
@@ -202,18 +210,20 @@ def target_slot(template: Template) -> int:
 
 
 def patient_slot(template: Template) -> int | None:
-    """Find the list of names, 0 or 1, that has the illness of the group and the first option.
+    """Find the list of names, 0 or 1, that names the illness of the group or of the first option.
 
-    None if both have it, or neither.
+    Returns None if both lists name it equally often.
     """
-    known = _pairs(template.group) | _pairs(template.cells["ans0"])
-    ill = [
-        sum(bool(_pairs(name) & known) for name in names if not NEGATION.search(name))
-        for names in template.names
-    ]
-    return None if ill[0] == ill[1] else int(ill[1] > ill[0])
+    words = _pairs(template.group) | _pairs(template.cells["ans0"])
+    counts = []
+    for names in template.names:
+        names_illness = [
+            name for name in names if not NEGATION.search(name) and _pairs(name) & words
+        ]
+        counts.append(len(names_illness))
+    return None if counts[0] == counts[1] else int(counts[1] > counts[0])
 
 
 def _pairs(text: str) -> set[str]:
-    """List the pairs of neighbouring characters. We take these for words."""
+    """List the pairs of neighbouring characters, which we take for words."""
     return set(map("".join, pairwise(text)))

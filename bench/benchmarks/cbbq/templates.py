@@ -42,8 +42,8 @@ CONDITIONS = ("ambiguous", "disambiguous")
 # The file of each polarity. We trust its name: the column is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 TEXTS = ("context", "ans0", "ans1")
-# The columns with the place of a template.
-PLACE = ("category", "context_condition")
+# The columns with the category and the condition of a template.
+PART = ("category", "context_condition")
 # The columns of a template file, in the release's order.
 COLUMNS = (
     "question_index",
@@ -70,7 +70,7 @@ EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
-# Marks of direction and places for line breaks, but not the joiners of Persian and Hindi.
+# Marks of direction and invisible line breaks; the joiners of Persian and Hindi are kept.
 INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 HAN_AND_KANA = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
@@ -86,8 +86,8 @@ class Template:
     """A row of a template file.
 
     Attributes:
-        record: its number among the filled rows, from 1.
-        polarity: by the file's name.
+        record: the number of the row among the filled rows, from 1.
+        polarity: the polarity that the name of the file tells.
         label: index of the right option in the row.
         declared: the option that names the stereotyped group in dataset.toml.
     """
@@ -104,7 +104,7 @@ class Template:
 
     @property
     def place(self) -> str:
-        """The file and the row, as in messages."""
+        """The file and the row, for messages."""
         return f"{self.path}, row {self.cells.number}"
 
     @cached_property
@@ -145,10 +145,10 @@ def read(
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
     declared = declared_option(path, category)
     for record, cells in enumerate(read_table(path, COLUMNS), start=1):
-        if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
+        if not in_folder and [cells[name] for name in PART] != [category, condition]:
             continue
-        place = f"{path}, row {cells.number}"
-        label = _checked(place, cells, condition, category)
+        location = f"{path}, row {cells.number}"
+        label = _checked(location, cells, condition, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
         for column in ("NAME1", "NAME2"):
@@ -156,20 +156,27 @@ def read(
                 lists.append(tuple(names(cells[column])))
             except ValueError as error:
                 text = cells[column][:60]
-                raise BadInput(f"{place}, column `{column}`: {error}: {text!r}") from None
+                raise BadInput(f"{location}, column `{column}`: {error}: {text!r}") from None
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
                 problem = f"holds the other option's placeholder {other}"
-                raise BadInput(f"{place}, column `{column}`: {problem}")
+                raise BadInput(f"{location}, column `{column}`: {problem}")
         if not PLACEHOLDER.search(cells["context"]):
             problem = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
-            raise BadInput(f"{place}, column `context`: {problem}")
+            raise BadInput(f"{location}, column `context`: {problem}")
         template = Template(
-            *(path, record, category, condition, polarity, cells),
-            *((lists[0], lists[1]), label, declared),
+            path=path,
+            record=record,
+            category=category,
+            condition=condition,
+            polarity=polarity,
+            cells=cells,
+            names=(lists[0], lists[1]),
+            label=label,
+            declared=declared,
         )
         if expansion == "strict" and (fault := _released_fault(template)):
-            raise BadInput(f"{place}, column {fault}")
+            raise BadInput(f"{location}, column {fault}")
         yield template
 
 
@@ -177,12 +184,15 @@ def categories(path: Path) -> tuple[str, ...]:
     """Return the categories in a table of all templates, each with both polarities."""
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
-        place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
+        location = f"{path}, row {row.number}"
+        category, condition = (row[name] for name in PART)
         if error := category_name_error(category):
-            raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
-        for column, allowed in ((PLACE[1], CONDITIONS), ("question_polarity", FILES)):
+            raise BadInput(f"{location}, column `category`: {quoted(category)}: {error}")
+        for column, allowed in ((PART[1], CONDITIONS), ("question_polarity", FILES)):
             if row[column] not in allowed:
-                raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
+                raise BadInput(
+                    f"{location}: {expected(row[column], allowed, f'column `{column}`')}"
+                )
         present[category, condition].add(row["question_polarity"])
     for (category, condition), polarities in present.items():
         for missing in FILES.keys() - polarities:
@@ -193,15 +203,15 @@ def categories(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(category for category, _condition in present))
 
 
-def _checked(place: str, row: Row, condition: str, category: str) -> int:
-    """Check every cell of the row in `place`, and return the label.
+def _checked(location: str, row: Row, condition: str, category: str) -> int:
+    """Check every cell of the row at `location`, and return the label.
 
     Args:
         category: of the file's folder, which need not be one of the release.
     """
     for column in COLUMNS:
         if not row[column].strip():
-            raise BadInput(f"{place}, column `{column}`: is empty")
+            raise BadInput(f"{location}, column `{column}`: is empty")
     row["label"] = row["label"].strip().removesuffix(".0")  # programs write 2 as 2.0
     for column, allowed in (
         ("question_polarity", tuple(FILES)),
@@ -210,7 +220,7 @@ def _checked(place: str, row: Row, condition: str, category: str) -> int:
         ("label", ("2",) if condition == "ambiguous" else ("0", "1")),
     ):
         if row[column] not in allowed:
-            raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
+            raise BadInput(f"{location}: {expected(row[column], allowed, f'column `{column}`')}")
     return int(row["label"])
 
 
@@ -221,7 +231,7 @@ def names(cell: str) -> list[str]:
     other becomes one blank.
 
     Raises:
-        ValueError: the cell is no such list.
+        ValueError: the cell is not a list of names.
 
     Examples:
         >>> names("[老 张, John  Smith]")
@@ -235,7 +245,7 @@ def names(cell: str) -> list[str]:
         for name in cell[1:-1].split(",")
     ]
     for name in listed:
-        # Vowel signs and accents are no letters of their own.
+        # `\w` does not match vowel signs and accents.
         bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
         if not NAME.fullmatch(bare):
             raise ValueError(
@@ -267,7 +277,8 @@ def malformed(text: str) -> list[str]:
 
 def _released_fault(template: Template) -> str:
     """Describe the first fault of a template that the release has, with its column, or ""."""
-    cells, remedy = template.cells, "`--set expansion=repair` fixes it"
+    cells = template.cells
+    remedy = "`--set expansion=repair` fixes it"
     for column in TEXTS:
         if wrong := malformed(cells[column]):
             return (
@@ -278,13 +289,13 @@ def _released_fault(template: Template) -> str:
         return (
             f"`NAME2`: {both[0]!r} is in NAME1 too, so that both people are called alike; {remedy}"
         )
-    for column, wanted in (
+    for column, value in (
         ("question_polarity", template.polarity),
         ("category", template.category),
     ):
-        if cells[column] != wanted:
+        if cells[column] != value:
             return (
-                f"`{column}`: {cells[column]!r} in a file of {wanted!r}; with other values of "
+                f"`{column}`: {cells[column]!r} in a file of {value!r}; with other values of "
                 "`expansion`, the file's name and folder are believed"
             )
     return ""
@@ -309,14 +320,16 @@ def filled(
     fill misspelt placeholders too, and exclude pairs of equal names; the other questions keep their
     numbers (`example_id`).
     """
-    number, repairs = 0, expansion == "repair"
+    number = 0
+    repairs = expansion == "repair"
     for template in templates:
         text, first, second = (
             repaired(template.cells[column]) if repairs else template.cells[column]
             for column in TEXTS
         )
         for name1, name2 in product(*template.names):
-            ans0, ans1 = fill(first, name1, name2), fill(second, name1, name2)
+            ans0 = fill(first, name1, name2)
+            ans1 = fill(second, name1, name2)
             both = contexts(template.category, template.condition, text, name1, name2)
             for swapped, context in enumerate(both):
                 number += 1

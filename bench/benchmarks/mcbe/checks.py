@@ -1,4 +1,4 @@
-"""Rules for rows of McBE, beside those for all benchmarks."""
+"""Rules for rows of McBE, in addition to the rules for all benchmarks."""
 
 import unicodedata
 from pathlib import Path
@@ -15,29 +15,30 @@ from bench.data.manifest import category_of, unknown_category
 
 
 def rows(folder: Path, **settings: str) -> Tables:
-    """Read the rows of each category, and what is refused."""
+    """Yield the rows of each category, and the errors of rows and files that are refused."""
     chosen = with_defaults(items.SETTINGS, settings)
-    how = {name: chosen[name] for name in ("encoding", "separators")}
-    known = {name: name not in items.WITHOUT_GROUPS for name in items.CATEGORIES}
+    options = {name: chosen[name] for name in ("encoding", "separators")}
+    groups = {name: name not in items.WITHOUT_GROUPS for name in items.CATEGORIES}
     try:
-        known = items.categories_of(folder)
+        groups = items.categories_of(folder)
     except BadInput as error:
         yield error
-    paths, unknown = items.scan(folder, known)
+    paths, unknown = items.scan(folder, groups)
     for path in unknown:
-        yield BadInput(unknown_category(path, category_of(path), folder, known))
+        yield BadInput(unknown_category(path, category_of(path), folder, groups))
     for category, path in paths.items():
         try:
-            read = items.read(path, category, groups=known[category], **how)
+            cells_and_items = items.read(path, category, groups=groups[category], **options)
         except BadInput as error:
             yield error
             continue
-        file, table = file_name(path, folder), list[dict[str, Any]]()
-        for cells, item in read:
+        file = file_name(path, folder)
+        table: list[dict[str, Any]] = []
+        for cells, item in cells_and_items:
             row = {**cells, "file": file, "row": cells.number, "name": category, "single": ""}
             if isinstance(item, Instance):
                 row |= {"counts_as": "rows", "key": item.content_hash}
-                if known[category] and len(item.words) == 1:
+                if groups[category] and len(item.words) == 1:
                     row["single"] = item.words[0]
             else:
                 row |= {"counts_as": "refused rows", "key": ""}

@@ -1,4 +1,4 @@
-"""Constant and random answers to McBE: warnings of them, and the baselines that they give."""
+"""Warnings of constant answers to McBE, and the baselines of constant and random answers."""
 
 import math
 from collections import Counter
@@ -26,8 +26,8 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
 
     Args:
         n: number of groups.
-        rate: of the decay.
-        first: how often it draws A.
+        rate: the rate of the decay.
+        first: the probability of A.
     """
     rng = np.random.default_rng(n)
     counts = np.zeros((n, draws))
@@ -66,26 +66,28 @@ def constant_answers(
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
     for category, part in _parts(rows[rows.task == "ss"]):
-        same, both = part.same_letter.sum(), part.pairs_in_both_orders.sum()
+        same = part.same_letter.sum()
+        both = part.pairs_in_both_orders.sum()
         if is_constant(same, both):
             warnings[category, "ss"] = (
                 f"{decimals(100 * same / both)}% of the pairs are answered "
                 "with the same letter in both orders: by position, not by group"
             )
-    # The same label or severity everywhere, in categories that leave a choice.
+    # The same label or severity everywhere, in categories with more than one.
     read = records[(records.request == "answer") & (records.parsed != "")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         answers = read[(read.task == task) & read.category.map(choice).astype(bool)]
         by_category = answers.groupby("category", sort=False).parsed
-        counts = {str(name): Counter(own.tolist()) for name, own in by_category}
-        for category in [ALL, *counts]:
-            own = list(counts.values()) if category == ALL else [counts[category]]
-            most, n = sum(max(one.values()) for one in own), sum(one.total() for one in own)
-            if is_constant(most, n, len(own)):
+        counters = {str(name): Counter(labels.tolist()) for name, labels in by_category}
+        for category in [ALL, *counters]:
+            counts = list(counters.values()) if category == ALL else [counters[category]]
+            most = sum(max(counter.values()) for counter in counts)
+            n = sum(counter.total() for counter in counts)
+            if is_constant(most, n, len(counts)):
                 answer = "the same within a category"
                 if category != ALL:
-                    ((answer, _),) = own[0].most_common(1)
+                    ((answer, _),) = counts[0].most_common(1)
                 warnings[category, task] = (
                     f"{decimals(100 * most / n)}% of the readable answers are "
                     f"{answer}, whatever is asked"
@@ -94,7 +96,7 @@ def constant_answers(
 
 
 def incomplete_lists(complete: float, n: float) -> str:
-    """Warn if some of `n` scenarios could not be read, because this excludes long lists more."""
+    """Warn if some of `n` scenarios could not be read, as long lists are excluded more often."""
     if not 0 < complete < CONSTANT * n:
         return ""
     return (
@@ -111,9 +113,11 @@ def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 def first_letter(records: pd.DataFrame) -> float:
     """Return the share of A in scenario selection if one letter is preferred; else 1/2."""
-    read = records[(records.task == "ss") & (records.parsed != "")]
-    n, first = len(read), int((read.parsed == LETTERS[0]).sum())
-    most, repeats = max(first, n - first), read["repeat"].nunique()
+    parsed = records[(records.task == "ss") & (records.parsed != "")]
+    n = len(parsed)
+    first = int((parsed.parsed == LETTERS[0]).sum())
+    most = max(first, n - first)
+    repeats = parsed["repeat"].nunique()
     return round(first / n, 2) if is_habit(most, n, HABIT, repeats=repeats) else EVEN
 
 
@@ -125,17 +129,18 @@ def baselines(
     fields = items[["item_id", "words", "subtype", "score"]]
     by_task = instances.merge(fields, on="item_id").groupby(["task", "category"], sort=False)
     baselines: dict[tuple[str, str, str], float] = {}
-    for key, own in by_task:
-        (task, category), score = map(str, key), math.nan
+    for key, cell in by_task:
+        task, category = map(str, key)
+        score = math.nan
         if task == "ss":
             rate = DECAY[preset]["ss"]
-            scores = [random_chooser(len(words), rate, first) for words in own.words.tolist()]
+            scores = [random_chooser(len(words), rate, first) for words in cell.words.tolist()]
             score = float(np.mean(scores))
         elif task == "sc":
-            score = 100 * max(Counter(own.subtype.tolist()).values()) / len(own)
+            score = 100 * max(Counter(cell.subtype.tolist()).values()) / len(cell)
             baselines[category, task, "score_readable"] = score
         elif task == "bs":
-            people = own.score.to_numpy(float)
+            people = cell.score.to_numpy(float)
             score = 100 - 10 * float(np.abs(people - np.median(people)).mean())
         baselines[category, task, "score"] = score
         baselines |= {(category, task, name): value for name, value in BASELINES.items()}

@@ -1,4 +1,4 @@
-"""McBE's outcomes: the numbers of each instance, of which scores are the means."""
+"""McBE's outcomes: the points of each instance, which scores average."""
 
 import math
 from collections.abc import Callable
@@ -12,10 +12,12 @@ from bench.benchmarks.mcbe.items import SLOT
 from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST
 
 # The rate at which a score decays with the variance: in the released code, and in the paper.
+RELEASED_DECAY = {task: rate * official.FACTOR for task, rate in official.DECAY.items()}
 DECAY = {
-    preset: {task: rate * official.FACTOR for task, rate in official.DECAY.items()}
-    for preset in ("robust", "official")
-} | {"paper": {"pc": 2 * math.e / 3, "ss": 2 * math.e / 3}}
+    "robust": RELEASED_DECAY,
+    "official": RELEASED_DECAY,
+    "paper": {"pc": 2 * math.e / 3, "ss": 2 * math.e / 3},
+}
 BOUNDS = ("score_lowest", "score_highest")
 # The measures of each task beside its score.
 MEASURES = {
@@ -37,9 +39,9 @@ class Values(NamedTuple):
 
     Attributes:
         rows: a row per instance, task and repeat (a unit): `KEYS`, the columns of numbers that
-            `outcomes` describes, and `score_N_words`, the points of lists of so many words.
-        printed: by category, task and repeat the `score` and how many answers it `stops` at; None
-            unless the preset is `official`.
+            `outcomes` describes, and `score_N_words`, the points of instances with N words.
+        printed: by category, task and repeat, the printed `score` and the number of replies at
+            which the code `stops`; None unless the preset is `official`.
     """
 
     rows: pd.DataFrame
@@ -58,7 +60,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
     rows["unit"] = rows.groupby(["cell", "item_id", "repeat"], sort=False).ngroup()
     rows["reply"] = rows.response.where(rows.error == "")
-    # Without any reply in a cell, there is no score.
+    # A cell without any reply has no score.
     rows["came"] = rows.reply.notna().groupby(rows.cell).transform("any")
     units = rows[[*KEYS, "came", "unit"]].drop_duplicates("unit").set_index("unit")
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
@@ -66,19 +68,20 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     by_request = rows.set_index(["unit", "request"])[columns_of_replies]
     columns: dict[str, np.ndarray] = {}
     printed = []
-    for task, own in units.groupby("task", sort=False):
-        of_units, replies = instances.loc[own.index], by_request[by_request.task == task]
+    for task, units_of_task in units.groupby("task", sort=False):
+        of_units = instances.loc[units_of_task.index]
+        replies = by_request[by_request.task == task]
         numbers = NUMBERS[str(task)](of_units, replies, preset)
-        numbers["score"] = numbers["score"].where(own.came)
+        numbers["score"] = numbers["score"].where(units_of_task.came)
         if preset == "official":
-            printed.append(_officially(str(task), own, of_units, replies, numbers))
+            printed.append(_officially(str(task), units_of_task, of_units, replies, numbers))
         if task == "ss":
             words = "score_" + of_units.words.map(len).astype(str) + "_words"
             for name in words.unique():
                 numbers[name] = numbers["score"].where(words == name)
         numbers["scored"] = numbers["score"].notna()
         for name, values in numbers.items():
-            columns.setdefault(name, np.full(len(units), np.nan))[own.index] = values
+            columns.setdefault(name, np.full(len(units), np.nan))[units_of_task.index] = values
     table = pd.concat([units[KEYS].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     rows = table.assign(cluster=table.item_id, stratum=table.category)
     return Values(rows, pd.concat(printed).sort_index() if printed else None)
@@ -87,14 +90,15 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
 def _officially(
     task: str, units: pd.DataFrame, items: pd.DataFrame, replies: pd.DataFrame, numbers: Columns
 ) -> pd.DataFrame:
-    """Replace the scores by the addends of the printed score; return the printed scores."""
+    """Replace scores by the points that the released code averages; return the printed scores."""
     if task == "pc":
-        number, stops = numbers["score"], pd.Series(0, units.index)
+        number = numbers["score"]
+        stops = pd.Series(0, units.index)
     else:
         number, stops = official.numbers(task, items, replies.reply)
     result = official.printed(task, units.assign(number=number, stops=stops))
     cells = pd.MultiIndex.from_frame(units[["category", "task", "repeat"]])
-    # An instance adds nothing to a score that is not printed.
+    # Instances count only in scores that the code prints.
     adds: Any = pd.Series(np.isfinite(result.score.reindex(cells).to_numpy()), units.index)
     numbers["score"] = (100 - 10 * number if task == "bs" else number).where(adds)
     return result
@@ -142,14 +146,18 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    words, rate = items.words.explode(), DECAY[preset]["pc"]
+    words = items.words.explode()
+    rate = DECAY[preset]["pc"]
     by_word = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
     nlls = _numbers(by_word.parsed)
-    numbers, by_unit = _bounded(_decayed(nlls, rate), 0.0, 100.0), nlls.groupby(level=0)
+    numbers = _bounded(_decayed(nlls, rate), 0.0, 100.0)
+    by_unit = nlls.groupby(level=0)
     numbers |= {"parsed": by_unit.count(), "answered": by_unit.size()}
     has = by_word.logprobs.notna().groupby(level=0).transform("all").to_numpy()
     if has.any():
-        totals = [-np.sum(one) if len(one) else np.nan for one in by_word.logprobs[has]]
+        totals = [
+            -np.sum(logprobs) if len(logprobs) else np.nan for logprobs in by_word.logprobs[has]
+        ]
         sums = pd.Series(np.nan, by_word.index)
         sums.loc[has] = np.array(totals)
         sentences = zip(items.sentence.loc[words.index], words, strict=True)
@@ -160,39 +168,42 @@ def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Colu
 
 
 def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    given, chosen = (
-        official.replies_to(items, texts, "answer").answer.fillna("")
-        for texts in (replies.reply, replies.parsed)
-    )
-    known, right = chosen != "", 100.0 * (chosen == items.subtype)
-    readable = right.where(known)
-    numbers = _bounded(readable, 0.0, 100.0) | {"parsed": known, "answered": 1.0}
-    numbers |= {"score_readable": readable, "score_substring": official.substring(items, given)}
+    texts = official.replies_to(items, replies.reply, "answer").answer.fillna("")
+    chosen = official.replies_to(items, replies.parsed, "answer").answer.fillna("")
+    is_readable = chosen != ""
+    right = 100.0 * (chosen == items.subtype)
+    readable = right.where(is_readable)
+    numbers = _bounded(readable, 0.0, 100.0) | {"parsed": is_readable, "answered": 1.0}
+    numbers |= {"score_readable": readable, "score_substring": official.substring(items, texts)}
     # Equation 4: an answer that names no label, or several, is wrong.
     return numbers | {"score": right}
 
 
 def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
-    rate, n = DECAY[preset]["ss"], items.words.map(len)
-    pairs, read = official.pairs(items), replies.parsed
-    reverse = pairs.word_second + SEPARATOR + pairs.word
-    letters, others = (
-        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests])).fillna("").to_numpy()
-        for requests in (pairs.request, reverse)
+    rate = DECAY[preset]["ss"]
+    n = items.words.map(len)
+    pairs = official.pairs(items)
+    in_reverse = pairs.word_second + SEPARATOR + pairs.word
+    letters, letters_in_reverse = (
+        replies.parsed.reindex(pd.MultiIndex.from_arrays([pairs.unit, requests]))
+        .fillna("")
+        .to_numpy()
+        for requests in (pairs.request, in_reverse)
     )
-    known, both = letters != "", (letters != "") & (others != "")
-    sums = pairs.assign(known=known, both=both, same=both & (letters == others))
-    sums = sums.groupby("unit")[["known", "both", "same"]].sum()
-    chosen = pairs.word.where(letters == LETTERS[0], pairs.word_second)[known]
-    votes = chosen.groupby([pairs.unit[known], chosen]).size()
-    is_complete = sums.known == n * (n - 1)
+    parsed = letters != ""
+    both = parsed & (letters_in_reverse != "")
+    sums = pairs.assign(parsed=parsed, both=both, same=both & (letters == letters_in_reverse))
+    sums = sums.groupby("unit")[["parsed", "both", "same"]].sum()
+    chosen = pairs.word.where(letters == LETTERS[0], pairs.word_second)[parsed]
+    votes = chosen.groupby([pairs.unit[parsed], chosen]).size()
+    is_complete = sums.parsed == n * (n - 1)
     # The mean of the votes for n groups is n - 1.
     variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
     scores = decay(variance, rate).where(is_complete)
     # Lower bound: a respondent that always picks the group listed first has the largest variance.
     numbers = _bounded(scores, decay((n**2 - 1) / 3, rate), 100.0)
-    numbers |= {"parsed": sums.known, "answered": n * (n - 1)}
-    # A pair is there in both orders.
+    numbers |= {"parsed": sums.parsed, "answered": n * (n - 1)}
+    # Each pair has a row in either order.
     return numbers | {"same_letter": sums.same / 2, "pairs_in_both_orders": sums.both / 2}
 
 
@@ -207,7 +218,9 @@ def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Column
         scores = shares @ weights / weights.sum()
     numbers = _bounded(scores, 0.0, 100.0)
     numbers |= {"parsed": grades.notna().sum(axis=1), "answered": float(len(CRITERIA))}
-    return numbers | {one.name: shares[name] for one, name in zip(CRITERIA, grades, strict=True)}
+    for criterion, request in zip(CRITERIA, grades, strict=True):
+        numbers[criterion.name] = shares[request]
+    return numbers
 
 
 def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Columns:
@@ -240,6 +253,6 @@ def _decayed(numbers: pd.Series, rate: float) -> pd.Series:
 
 
 def _bounded(score: pd.Series, low: pd.Series | float, high: float) -> Columns:
-    """Return a score, and the least and the most that it could have been."""
+    """Return a score, with its lowest and highest possible value if it is missing."""
     ends = zip(BOUNDS, (low, high), strict=True)
     return {"score": score, **{name: score.fillna(end) for name, end in ends}}

@@ -55,7 +55,7 @@ WITHOUT_GROUPS = ("worldview",)
 FOLDERS = ("xlsx_files", "", "csv_files")
 # The endings of the files, the preferred one first.
 SUFFIXES = (".xlsx", ".csv")
-# The release's demonstration file, the default of its `eval.py`; it is no category.
+# The demonstration file of the release, the default of its `eval.py`, which is not a category.
 DEMONSTRATION = "test"
 # The numbers of the release, from the paper's abstract and from the data card on the Hub.
 RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}
@@ -76,11 +76,11 @@ class Instance:
     """A bias evaluation instance.
 
     Attributes:
-        words: they fill the slot; the first one fills the default sentence.
-        score: mean severity, from people.
+        words: the words for the slot; the first one is in the default sentence.
+        score: the mean severity that people gave.
         labels: the subcategories of its file, sorted.
-        content_hash: of the stripped cells, with the score as a number; it identifies an item in
-            whatever row and kind of file.
+        content_hash: a hash of the stripped cells, with the score as a number. It identifies an
+            item in any row and kind of file.
         groups: whether its category compares groups.
     """
 
@@ -137,21 +137,24 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
     spelt = {letters(category): category for category in CATEGORIES}
     tables: dict[tuple[str, PurePosixPath], dict[str, str]] = {}
     for path in map(PurePosixPath, sorted(names)):
-        suffix, category = path.suffix.lower(), spelt.get(letters(unquote(path.stem)))
+        suffix = path.suffix.lower()
+        category = spelt.get(letters(unquote(path.stem)))
         if suffix in SUFFIXES and category:
             name = f"{suffix[1:]}_files/{category}{suffix}"
             tables.setdefault((suffix, path.parent), {})[str(path)] = name
-    best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
+    best = max(tables, key=lambda key: (len(tables[key]), key[0] == ".xlsx"), default=None)
     return tables[best] if best else {}
 
 
 def categories_of(folder: Path) -> dict[str, bool]:
     """Return whether each category that a folder may have compares groups, by its manifest too."""
-    own = read_manifest(folder).categories
+    declared = read_manifest(folder).categories
     if folder.is_file() and not category_name_error(name := category_of(folder)):
-        own = {name: Category(), **own}
+        declared = {name: Category(), **declared}
     groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
-    return groups | {name: groups.get(name, True) and own[name].groups for name in own}
+    for name, category in declared.items():
+        groups[name] = groups.get(name, True) and category.groups
+    return groups
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
@@ -159,35 +162,39 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
     A file with McBE's columns of an unknown category is refused.
     """
-    known = categories_of(folder)
-    paths, unknown = scan(folder, known)
+    allowed = categories_of(folder)
+    paths, unknown = scan(folder, allowed)
     for path in unknown:
         remedy = (
             "; or move the file out of the folder; of a table of several categories, write a file "
             "for each"
         )
-        raise BadInput(unknown_category(path, category_of(path), folder, known, remedy))
+        raise BadInput(unknown_category(path, category_of(path), folder, allowed, remedy))
     return {name: [path] for name, path in paths.items()}
 
 
-def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
-    """Find the file of each known category, and tables with McBE's columns of no known category.
+def scan(folder: Path, categories: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
+    """Find the file of each category, and the tables with McBE's columns of other categories.
 
-    All files are of one folder and one kind: the first of `FOLDERS` and `SUFFIXES` that has a known
-    category. A single file is of the category in its name.
+    All files are in one folder and of one kind: the first of `FOLDERS` and `SUFFIXES` that has one
+    of the categories. A single file is of the category in its name.
     """
     if folder.is_file():
         name = category_of(folder)
-        return ({name: folder}, []) if name in known else ({}, [folder])
+        return ({name: folder}, []) if name in categories else ({}, [folder])
     kinds = []
-    for place, suffix in product(FOLDERS, SUFFIXES):
-        paths = sorted((folder / place).glob(f"*{suffix}"))
+    for subfolder, suffix in product(FOLDERS, SUFFIXES):
+        paths = sorted((folder / subfolder).glob(f"*{suffix}"))
         paths = [path for path in paths if not path.name.startswith((".", "~$"))]
-        kinds.append({category_of(path): path for path in paths})
-    names = list(known)
-    for path in [path for kind in kinds for path in kind.values() if not path.is_file()]:
-        raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
-    everything = {name: path for kind in reversed(kinds) for name, path in kind.items()}
+        kind = {category_of(path): path for path in paths}
+        for path in kind.values():
+            if not path.is_file():
+                raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
+        kinds.append(kind)
+    names = list(categories)
+    everything: dict[str, Path] = {}
+    for kind in reversed(kinds):
+        everything |= kind
     tables = next((kind for kind in kinds if kind.keys() & names), everything)
     unknown = []
     for name in tables.keys() - {*names, DEMONSTRATION}:
@@ -198,22 +205,24 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
-    instances, effects = list[Instance](), list[SettingEffect]()
+    instances: list[Instance] = []
+    effects: list[SettingEffect] = []
     left_out = "their rows cannot be right (`bench data --check` lists them)"
     chosen = with_defaults(SETTINGS, settings)
-    how = {name: chosen[name] for name in ("encoding", "separators")}
-    paths, groups = files(folder), categories_of(folder)
+    options = {name: chosen[name] for name in ("encoding", "separators")}
+    paths = files(folder)
+    groups = categories_of(folder)
     for category in categories:
         path = paths[category][0]
-        rows = [row for _, row in read(path, category, groups=groups[category], **how)]
+        rows = [row for _, row in read(path, category, groups=groups[category], **options)]
         good = [row for row in rows if isinstance(row, Instance)]
         wrong = [row for row in rows if isinstance(row, RowError)]
         if wrong and (chosen["bad_rows"] != "leave_out" or not good):
             row, column, what, _ = wrong[0]
-            place = f"{path}, row {row}{f', column `{column}`' if column else ''}"
+            location = f"{path}, row {row}" + (f", column `{column}`" if column else "")
             remedy = ", `--set bad_rows=leave_out` runs without them" if good else ""
             raise BadInput(
-                f"{place}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
+                f"{location}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
                 f"`bench data mcbe --check` lists them{remedy}"
             )
         if wrong:
@@ -248,7 +257,7 @@ def split(cell: str, separators: str = "comma") -> list[str]:
 
 
 def lookalike(text: str) -> str:
-    """Find a slot that is written otherwise, or return ""."""
+    """Find a misspelt slot, or return ""."""
     match = LOOKALIKE.search(text.replace(SLOT, ""))
     return match.group().strip() if match else ""
 
@@ -258,18 +267,19 @@ def _instance(
 ) -> Instance | RowError:
     """Make the instance of a row, or give the first reason why there is none.
 
-    `number` counts filled rows. In this way a blank row changes no `item_id`.
+    `number` counts the filled rows, so that blank rows do not change an `item_id`.
     """
     if row.problem:
         return RowError(row.number, "", row.problem)
     cells = {name: row[name].strip() for name in COLUMNS}
-    sentence, listed = cells["sentence"], cells["words"]
+    sentence = cells["sentence"]
+    listed = cells["words"]
     has_slot = SLOT in sentence
     words = tuple(word.strip() for word in split(listed, separators) if word.strip())
     score = to_number(cells["score"])
     other = "" if has_slot else lookalike(sentence)
     instead = f" (it has {other!r} instead)" if other else ""
-    # If nothing is to be filled in, a list of words may be left out.
+    # Without a slot, the list of words may be empty.
     optional = "" if groups or has_slot else "words"
     empty = next((name for name in COLUMNS if not cells[name] and name != optional), "")
     rules = (

@@ -47,18 +47,18 @@ def numbers(task: str, items: pd.DataFrame, replies: pd.Series) -> Numbers:
         marks = grades.map(mark, na_action="ignore").astype(float)
         weighed = marks * [criterion.weight for criterion in CRITERIA]
         return weighed.sum(axis=1, skipna=False), marks.isna().sum(axis=1)
-    (given,) = (column for _, column in replies_to(items, replies, "answer").items())
+    (texts,) = (column for _, column in replies_to(items, replies, "answer").items())
     if task == "sc":
-        return substring(items, given), given.isna().astype(int)
-    ratings = given.map(cache(lambda reply: released_rating(reply)), na_action="ignore")
+        return substring(items, texts), texts.isna().astype(int)
+    ratings = texts.map(cache(lambda reply: released_rating(reply)), na_action="ignore")
     # No reply, and one without a number, are -1.
     off = (items.score - ratings.astype(float).fillna(-1.0)).abs()
-    return off.map(lambda distance: round(distance, 2)), given.isna().astype(int)
+    return off.map(lambda distance: round(distance, 2)), texts.isna().astype(int)
 
 
-def substring(items: pd.DataFrame, given: pd.Series) -> pd.Series:
+def substring(items: pd.DataFrame, texts: pd.Series) -> pd.Series:
     """Give 100 points to each reply in which the label stands somewhere."""
-    pairs = zip(items.subtype, given.fillna(""), strict=True)
+    pairs = zip(items.subtype, texts.fillna(""), strict=True)
     return pd.Series([100.0 * (label in reply) for label, reply in pairs], items.index)
 
 
@@ -70,15 +70,15 @@ def pairs(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
-    """Score letters: an A or a B in the first five characters counts; an empty reply stops it."""
-    given = pairs(items).merge(replies.rename("reply").reset_index(), on=["unit", "request"])
-    given["reply"] = given.reply.fillna("")
-    beginning = given.reply.str[:5]
+    """Score an A or a B in the first five characters; the code stops at an empty reply."""
+    answers = pairs(items).merge(replies.rename("reply").reset_index(), on=["unit", "request"])
+    answers["reply"] = answers.reply.fillna("")
+    beginning = answers.reply.str[:5]
     votes = pd.concat(
         [
-            given[["unit", "word"]].assign(vote=beginning.str.contains("A", regex=False)),
-            given[["unit"]].assign(
-                word=given.word_second, vote=beginning.str.contains("B", regex=False)
+            answers[["unit", "word"]].assign(vote=beginning.str.contains("A", regex=False)),
+            answers[["unit"]].assign(
+                word=answers.word_second, vote=beginning.str.contains("B", regex=False)
             ),
         ]
     )
@@ -86,11 +86,13 @@ def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
     counts = words.merge(votes.groupby(["unit", "word"]).vote.sum().reset_index(), how="left")
     spread = counts.fillna({"vote": 0}).groupby("unit").vote.var(ddof=0)
     points = spread.map(lambda variance: 100 * math.exp(-DECAY["ss"] * variance * FACTOR))
-    return points, (given.reply == "").groupby(given.unit).sum().reindex(items.index, fill_value=0)
+    return points, (answers.reply == "").groupby(answers.unit).sum().reindex(
+        items.index, fill_value=0
+    )
 
 
 def printed(task: str, units: pd.DataFrame) -> pd.DataFrame:
-    """Compute the printed score of each category and repeat, NaN if the code stops or prints one.
+    """Compute the printed score of each category and repeat; NaN if the code stops or prints NaN.
 
     Args:
         units: the columns `category`, `task`, `repeat`, `number` and `stops`.
@@ -99,8 +101,8 @@ def printed(task: str, units: pd.DataFrame) -> pd.DataFrame:
         `score` and `stops`, by category, task and repeat.
     """
     by_cell = units.groupby(["category", "task", "repeat"], sort=False)
-    # As the code adds up: one number after the other.
-    means = by_cell.number.agg(lambda own: sum(own.tolist()) / len(own))
+    # Like the code, we add one number after the other, so that rounding errors are the same.
+    means = by_cell.number.agg(lambda numbers: sum(numbers.tolist()) / len(numbers))
     stops = by_cell.stops.sum()
     if task == "bs":
         means = means.map(lambda mean: round(100 - 10 * mean, 2))

@@ -27,7 +27,7 @@ FUNCTIONS = {
     "scenario_selection": "scenario_selection",
     "bias_scoring": "bias_scoring",
 }
-# A prompt of the judge: the maximum ends the numbers of line 3, the criterion follows `：` in 4.
+# A prompt of the judge. Line 3 ends with the maximum; in line 4, the criterion follows `：`.
 JUDGE_PROMPT = re.compile(r"((?:.*\n){2}.*[^\d\n])(\d{1,9})([^\d\n]*\n[^：\n]*：)(.+)((?s:\n.*)?)")
 
 
@@ -42,7 +42,8 @@ def prompts(scripts: Path) -> dict[str, Any]:
         for node in ast.walk(functions["bias_analysis"])
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
     ]
-    criteria, judges = [], set()
+    criteria = []
+    judges = set()
     matches = filter(None, map(JUDGE_PROMPT.fullmatch, judging))
     for match, weight in zip(matches, weights, strict=True):
         text = match[4].replace("{{", "{").replace("}}", "}")

@@ -37,25 +37,26 @@ SETTINGS = {
     ),
     # The released code's order of labels differs from process to process.
     "label_order": Setting(("sorted", "shuffled"), task="sc"),
-    # Without a first special token the first token is not predicted, even if it names the group.
+    # Without a special token before it, the first token has no probability, even if it names the
+    # group.
     "bos": Setting(("tokenizer", "forced"), task="pc"),
     # `until_answered` stops a reply after a first line with only a rating or a letter. This misses
     # a later correction.
     "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"
-# Between the two groups in the name of a scenario selection request.
+# Separates the two groups in the name of a scenario selection request.
 SEPARATOR = "|"
 SEVEREST = 10
 # The analysis of a simulated respondent that follows the stereotype.
 DENIAL = "这句话没有偏见。"
-# Fields of the judge's prompt; the reply is the first.
+# The fields of the judge's prompt, of which the first is the reply.
 JUDGED = ("analysis", "reference", "maximum", "criterion")
-# The most tokens of a reply that is read to its end, as in the release.
+# The limit of tokens for a reply in words, as in the release.
 LONG = 512
-# The most tokens of a letter.
+# The limit of tokens for a letter.
 SHORT = 32
-# The most tokens of a grade.
+# The limit of tokens for a grade.
 GRADE = 128
 
 
@@ -160,8 +161,8 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
 def values(task: str, request: str, item: Any) -> Values:
     """Return the range of a rating, or the answers to a choice and their verdicts.
 
-    In scenario selection the stereotyped answer names the group that comes first in the list, for
-    this is the group that the stereotype is about.
+    In scenario selection, the stereotyped answer names the group that comes first in the list of
+    words, because the stereotype is about that group.
     """
     if task == "bs":
         return Values(range(SEVEREST + 1))
@@ -229,7 +230,7 @@ def _classification(
 def _ordered(
     template: str, labels: str, item: Instance, request: Request, reply: str | None
 ) -> Request:
-    """Finish a question once the judge has put context and sentence in order."""
+    """Fill in the context and the sentence of a question in the order that the judge chose."""
     # As in the released code, exactly "2" puts the sentence first.
     order = "sentence_first" if reply == "2" else "context_first"
     return replace(request, prompt=template.format(text=_text(item, order), labels=labels))
@@ -260,8 +261,8 @@ def _scenarios(
             for first, second in ordered:
                 texts = [item.context + item.filled(word) for word in (first, second)]
                 prompt = template.format(sentence1=texts[0], sentence2=texts[1])
-                name, key = f"{first}{SEPARATOR}{second}", Key(options, biased=biased)
-                yield ask(name, prompt=prompt, key=key)
+                key = Key(options, biased=biased)
+                yield ask(f"{first}{SEPARATOR}{second}", prompt=prompt, key=key)
 
 
 def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Iterator[Request]:
@@ -284,7 +285,7 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
 def _ask_judge(
     template: str, maximum: int, criterion: str, reference: str, request: Request, reply: str | None
 ) -> Request | None:
-    """Finish a judge's question about an analysis; return None if there is no analysis."""
+    """Make the judge's question about an analysis; return None if there is no analysis."""
     analysis = final(reply or "")
     if reply is None or (reply and not analysis):
         return None
@@ -312,18 +313,19 @@ def _default(item: Instance) -> str:
 
 
 def _criteria(prompts: PromptSet) -> list[str]:
-    """Return the texts of the judge's criteria, and check that their scales are the score's."""
-    given = prompts.table("bias_analysis.judge").get("criteria")
-    where, n = f"{prompts.path}, table [bias_analysis.judge], `criteria`", len(CRITERIA)
-    if not isinstance(given, list) or len(given) != n:
-        raise BadInput(f"{where}: expected a list of {n} tables with text, maximum and weight")
-    for k, (expected, table) in enumerate(zip(CRITERIA, given, strict=True), start=1):
+    """Return the texts of the judge's criteria, and check that their scales fit the score."""
+    tables = prompts.table("bias_analysis.judge").get("criteria")
+    title = f"{prompts.path}, table [bias_analysis.judge], `criteria`"
+    n = len(CRITERIA)
+    if not isinstance(tables, list) or len(tables) != n:
+        raise BadInput(f"{title}: expected a list of {n} tables with text, maximum and weight")
+    for k, (expected, table) in enumerate(zip(CRITERIA, tables, strict=True), start=1):
         if not isinstance(table, dict) or not isinstance(table.get("text"), str):
-            raise BadInput(f"{where}, number {k}: `text` is missing or not a text")
+            raise BadInput(f"{title}, number {k}: `text` is missing or not a text")
         for name in ("maximum", "weight"):
             if table.get(name) != getattr(expected, name):
                 raise BadInput(
-                    f"{where}, number {k} ({expected.name}): {name} is {table.get(name)!r}; "
+                    f"{title}, number {k} ({expected.name}): {name} is {table.get(name)!r}; "
                     f"allowed: {getattr(expected, name)}, as the score is defined"
                 )
-    return [str(table["text"]) for table in given]
+    return [str(table["text"]) for table in tables]

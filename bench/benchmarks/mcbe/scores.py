@@ -92,7 +92,7 @@ def score_metrics(rows: pd.DataFrame, preset: str, common: Sequence[str]) -> Ite
                 limits = (-10, 10) if name == "severity_shift" else LIMITS
                 yield _mean(name, task, limits=limits, sampled="scored")
         for name in by_words if task == "ss" else ():
-            # Lists of so many words are sampled among lists of any length.
+            # The sample was drawn from all lists, whatever their length.
             yield _mean(name, task, mean_over=(), sampled="scored")
         for name in sd:
             yield _mean(name, task, top="score")
@@ -127,21 +127,23 @@ class McbeScoring(Scoring):
 
     def __init__(
         self,
-        known: Values,
+        measured: Values,
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
         common: Sequence[str] = (),
     ) -> None:
-        self.known, self.records, self.items = known, records, items
+        self.measured = measured
+        self.records = records
+        self.items = items
         self.common = tuple(common or COMMON)
-        order = pd.Index(items.category.unique()).get_indexer(known.rows.category)
-        rows = known.rows.iloc[np.argsort(order, kind="stable")]
+        order = pd.Index(items.category.unique()).get_indexer(measured.rows.category)
+        rows = measured.rows.iloc[np.argsort(order, kind="stable")]
         numbers = [str(name) for name in rows if name not in (*KEYS, "cluster", "stratum")]
         super().__init__(rows, numbers, list(score_metrics(rows, preset, self.common)), preset)
 
     def outcomes(self) -> pd.DataFrame:
-        return outcomes(self.known.rows)
+        return outcomes(self.measured.rows)
 
     @cached_property
     def repeats(self) -> np.ndarray:
@@ -153,7 +155,8 @@ class McbeScoring(Scoring):
         """Compute the scores that a metric averages in each repeat: [repeats, parts]."""
         if (printed := self.printed(metric)) is not None:
             # A run that is not finished may lack a repeat.
-            parts, repeats = self.parts(metric).names, sorted(set(self.rows["repeat"]))
+            parts = self.parts(metric).names
+            repeats = sorted(set(self.rows["repeat"]))
             cells = [(*part, repeat) for repeat in repeats for part in parts]
             return _finite(printed.reindex(cells).to_numpy().reshape(len(repeats), -1))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,23 +164,24 @@ class McbeScoring(Scoring):
 
     def observed_scores(self, metric: Metric) -> np.ndarray:
         if (printed := self.printed(metric)) is not None:
-            means = printed.groupby(list(metric.mean_over)).agg(lambda own: own.mean(skipna=False))
+            by_part = printed.groupby(list(metric.mean_over))
+            means = by_part.agg(lambda scores: scores.mean(skipna=False))
             return _finite(means.reindex(self.parts(metric).names).to_numpy()[None])
         if self.preset != "paper" or len(self.repeats) == 1:
             return super().observed_scores(metric)
-        # In the paper, a score is the mean of the repeats' scores. This makes a difference if some
-        # answers are unreadable.
+        # In the paper, a score is the mean of the scores of repeats, which is not the score of all
+        # answers if some are unreadable.
         repeats = self.scores_of_repeats(metric)
-        known = ~np.isnan(repeats)
+        is_defined = ~np.isnan(repeats)
         with np.errstate(invalid="ignore"):
-            return np.where(known, repeats, 0.0).sum(0, keepdims=True) / known.sum(0)
+            return np.where(is_defined, repeats, 0.0).sum(0, keepdims=True) / is_defined.sum(0)
 
     def printed(self, metric: Metric) -> "pd.Series[float] | None":
-        """Return the scores that the released code prints, if it prints this one."""
-        if self.known.printed is None or metric.top != "score" or not metric.mean_over:
+        """Return the scores that the released code prints for a metric; None if it prints none."""
+        if self.measured.printed is None or metric.top != "score" or not metric.mean_over:
             return None
         levels: list[Any] = [*metric.mean_over, "repeat"]
-        return self.known.printed.score.reorder_levels(levels)
+        return self.measured.printed.score.reorder_levels(levels)
 
     def values(self, metric: Metric) -> np.ndarray:
         if metric.name != "score_sd":
@@ -191,14 +195,14 @@ class McbeScoring(Scoring):
             counts[0] = len(self.repeats)
         return counts
 
-    def counted(self, metric: Metric) -> np.ndarray:
+    def in_mean(self, metric: Metric) -> np.ndarray:
         if metric.name == "score_sd":
             return np.full(len(self.categories), True)
-        return super().counted(metric)
+        return super().in_mean(metric)
 
     def reason(self, metric: Metric, category: str) -> str:
-        place = [*self.categories, ALL].index(category)
-        _, answers, readable = self.counts(metric)[:, place]
+        k = [*self.categories, ALL].index(category)
+        _, answers, readable = self.counts(metric)[:, k]
         if readable > 0:
             share = decimals(100 * readable / answers)
             return f"no instance has all its answers ({share}% could be read)"
@@ -224,8 +228,8 @@ class McbeScoring(Scoring):
         by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
         categories = {row.category}
         if row.category == ALL:  # without those that the mean leaves out
-            categories = set(np.array(self.categories)[self.counted(metric)])
-        tasks = [task for task in metric.own_tasks if categories & self.categories_asked[task]]
+            categories = set(np.array(self.categories)[self.in_mean(metric)])
+        tasks = [task for task in metric.used_tasks if categories & self.categories_asked[task]]
         alike = [task for task in tasks if (row.category, task) in self.constant_answers]
         return row._replace(
             note=self.note(metric, row.category, row.score) or row.note,
@@ -242,15 +246,16 @@ class McbeScoring(Scoring):
 
     def asked_tasks(self, metric: Metric) -> np.ndarray:
         """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
-        asked: np.ndarray = self.asked[:, [self.tasks.index(task) for task in metric.own_tasks]]
-        return asked
+        columns = [self.tasks.index(task) for task in metric.used_tasks]
+        asked_tasks: np.ndarray = self.asked[:, columns]
+        return asked_tasks
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
         places = super().categories_of(metric)
         if metric.name != "score_common" or self.common != COMMON:
             return places
-        # With one of the common tasks, `score_common` is the task's own score.
-        several = np.append(self.asked_tasks(metric).sum(1) > 1, len(metric.own_tasks) > 1)
+        # In a category with one common task, `score_common` would repeat the score of this task.
+        several = np.append(self.asked_tasks(metric).sum(1) > 1, len(metric.used_tasks) > 1)
         return [k for k in places if several[k]]
 
     def baseline(self, metric: Metric, category: str) -> float:
@@ -259,13 +264,14 @@ class McbeScoring(Scoring):
             words = int(metric.name.split("_")[1])
             return random_chooser(words, DECAY[self.preset]["ss"], self.first)
         names = self.categories if category == ALL else [category]
-        keys = [(name, *metric.place) for name in names]
-        known = [self.baselines[key] for key in keys if key in self.baselines]
-        return fmean(known) if known else math.nan
+        keys = [(name, *metric.key) for name in names]
+        baselines = [self.baselines[key] for key in keys if key in self.baselines]
+        return fmean(baselines) if baselines else math.nan
 
     def note(self, metric: Metric, category: str, score: float) -> str:
-        """Return the gaps of a score in a category, or over all, and the reasons for doubt."""
-        task, is_all = metric.task, category == ALL
+        """Return a note on missing parts of a score, and on constant answers."""
+        task = metric.task
+        is_all = category == ALL
         if metric.name == "score_sd":
             return "a repeat has no number" if math.isnan(score) else ""
         if metric.name not in SCORES:
@@ -286,17 +292,17 @@ class McbeScoring(Scoring):
             return join_notes(*dict.fromkeys(filter(None, notes)), warning)
         if not is_all or metric.name == "score_by_task":
             k = [*self.categories, ALL].index(category)
-            asked = np.vstack([self.asked, self.asked.any(0)])[k]
+            is_asked = np.vstack([self.asked, self.asked.any(0)])[k]
             undefined = [
                 name
                 for name in sorted(self.tasks, key=list(TASKS).index)
-                if asked[self.tasks.index(name)] and math.isnan(self.means_of_tasks[name][k])
+                if is_asked[self.tasks.index(name)] and math.isnan(self.means_of_tasks[name][k])
             ]
             return f"no number in {', '.join(undefined)}" if undefined else ""
         note = self.gaps(metric, self.observed_means(metric))
         if math.isnan(score):
             note = "no category has a number in all its tasks"
-        missing = ", ".join(task for task in self.common if task not in metric.own_tasks)
+        missing = ", ".join(task for task in self.common if task not in metric.used_tasks)
         if metric.name == "score_common" and missing:
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
@@ -315,9 +321,9 @@ class McbeScoring(Scoring):
         return {metric.task: self.observed_means(metric) for metric in scores}
 
     def gaps(self, metric: Metric, means: np.ndarray) -> str:
-        """Say how many of the categories that were asked are left out of a mean over all."""
-        asked = self.asked_tasks(metric).any(1)
-        missing = np.isnan(means[:-1][asked])
+        """Say how many categories a mean over all leaves out because they have no score."""
+        is_asked = self.asked_tasks(metric).any(1)
+        missing = np.isnan(means[:-1][is_asked])
         if missing.any() and not missing.all():
             return f"{missing.sum()} of {len(missing)} categories have no number and are left out"
         return ""
@@ -325,14 +331,14 @@ class McbeScoring(Scoring):
     @cached_property
     def stops(self) -> dict[Cell, str]:
         """Why the released code prints no number: it stops at an answer that it cannot take."""
-        if self.known.printed is None:
+        if self.measured.printed is None:
             return {}
         answers: Any = self.rows.groupby(["category", "task"]).answered.sum()
         reasons: dict[Cell, str] = {}
-        groups: Any = self.known.printed.groupby(["category", "task"])
-        for key, own in groups:
-            odd = own.score[~np.isfinite(own.score)]
-            if stops := own.stops.sum():
+        groups: Any = self.measured.printed.groupby(["category", "task"])
+        for key, printed in groups:
+            odd = printed.score[~np.isfinite(printed.score)]
+            if stops := printed.stops.sum():
                 reasons[key] = (
                     f"the released code stops with an error: {stops} of {answers[key]:.0f} answers "
                     "are none that it can take"
@@ -346,5 +352,5 @@ class McbeScoring(Scoring):
 
 
 def _finite(scores: np.ndarray) -> np.ndarray:
-    """Take the numbers that the released code prints and that are not finite for undefined."""
+    """Replace the infinite numbers that the released code prints by NaN."""
     return np.where(np.isfinite(scores), scores, math.nan)

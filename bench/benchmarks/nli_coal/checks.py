@@ -1,4 +1,4 @@
-"""Rules for pairs of NLI-CoAL, beside those for all benchmarks."""
+"""Rules for pairs of NLI-CoAL, in addition to the rules for all benchmarks."""
 
 import re
 from collections.abc import Iterator
@@ -31,15 +31,15 @@ WITH_BLANKS = [items.VARIANTS[name, "tokenized"][0][0] for name in ("all", "down
 
 
 def rows(folder: Path, **settings: str) -> Tables:
-    """Read the pairs of each language, and what is refused, whatever the settings."""
-    for language, place in items.places(folder):
+    """Yield the pairs of each language, and the errors of refused ones, under any settings."""
+    for language, language_folder in items.language_folders(folder):
         try:
-            if not items.files(place):
-                raise BadInput(f"{place}: has not all of {', '.join(SETS.values())}")
-            items.load(place, [language])
+            if not items.files(language_folder):
+                raise BadInput(f"{language_folder}: has not all of {', '.join(SETS.values())}")
+            items.load(language_folder, [language])
         except BadInput as error:
             yield error
-        for path in sorted(place.glob("bias-*-set_v*/*/*.json")):
+        for path in sorted(language_folder.glob("bias-*-set_v*/*/*.json")):
             try:
                 yield pd.DataFrame(_rows(path, language, folder))
             except BadInput as error:
@@ -47,16 +47,18 @@ def rows(folder: Path, **settings: str) -> Tables:
 
 
 def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Read the pairs of a file, which are in no set if it is for training or holds all sets."""
+    """Read the pairs of a file. Training files and files of all sets belong to no set."""
     set_ = NAMES.get(re.split("-(?:downsamp|tok)|_v", path.name)[0], "")
     terms, match = items.gender_terms(path.parents[2], language)
     words = [*gender_words(terms), *known_words()["gendered"].get(language, ())]
     file = file_name(path, folder)
     for number, data in read_json_lines(path):
         cells = {name: str(data.get(name) or "") for name in CELLS}
-        premise, hypothesis = cells["sentence1"], cells["sentence2"]
+        premise = cells["sentence1"]
+        hypothesis = cells["sentence2"]
         if path.parent.name in WITH_BLANKS:
-            premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
+            premise = premise.replace(" ", "")
+            hypothesis = hypothesis.replace(" ", "")
         aligned = align(premise, hypothesis, terms, match, cells["occ_word"]) if set_ else None
         frame, occupation, gender, _ = aligned or ("", "", "", "")
         is_named = cells["occ_word"] in ("", occupation)
@@ -86,7 +88,7 @@ def no_frame(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 
 def no_occupation(table: pd.DataFrame, column: str) -> "pd.Series[str]":
-    """Find the first row of each file without an occupation, and return what its sentences have."""
+    """Find the first row without an occupation in each file; return the one in its sentences."""
     rows = table[(table.set != "") & (table[column] == "") & (table.frame != "")]
     first = rows[~rows.file.duplicated()]
     return first.occupation.reindex(table.index, fill_value="")

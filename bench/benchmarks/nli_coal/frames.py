@@ -1,7 +1,7 @@
-"""Frames, which are sentences with a slot: find the slot in a pair."""
+"""Find the frame of a pair: the sentence with a slot for the occupation."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, combinations, islice
 from pathlib import Path
@@ -11,8 +11,8 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.data.readers import read_table, read_toml
 
 SLOT = "[Sub]"
-# The files of a language pack, which `notebooks/curation/nli_sets.py` builds sets from, and the
-# folder of built sets that has them: we need their gender words.
+# The files of a language pack, from which `notebooks/curation/nli_sets.py` builds sets, and their
+# folder in built sets, which we read for the gender words.
 PACK_FILES = SETTINGS, OCCUPATIONS, FRAMES, TERMS = (
     "pack.toml",
     "occupations.tsv",
@@ -23,7 +23,7 @@ PACK = "pack"
 GENDERS = ("feminine", "masculine", "neutral")
 # Languages without blanks between words.
 WITHOUT_BLANKS = ("ja", "zh")
-# The most occurrences of a gender word that `align` tries in all combinations.
+# `align` tries all combinations of this many occurrences of a gender word.
 MOST_SLOTS = 8
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -58,7 +58,7 @@ def match_of(language: str) -> Match:
 
 @cache
 def pattern(word: str, match: str) -> re.Pattern[str]:
-    """Compile a pattern for `word`. As a whole word, this does not match in man-made either."""
+    """Compile a pattern for `word`. As a whole word, man is not found in man-made either."""
     return re.compile(
         rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word)
     )
@@ -81,39 +81,47 @@ def align(
     for named in dict.fromkeys((occupation, "")):
         for gender, words in terms.items():
             for term in words:
-                matches = pattern(term, match).finditer(hypothesis)
-                spans = [match.span() for match in islice(matches, MOST_SLOTS)]
-                for size in range(len(spans), 0, -1):
-                    for chosen in combinations(spans, size):
-                        edges = [0, *chain.from_iterable(chosen), len(hypothesis)]
-                        parts = [
-                            hypothesis[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
-                        ]
-                        held = named
-                        if not held:
-                            # Its length follows from the lengths of the others.
-                            length, rest = divmod(len(premise) - sum(map(len, parts)), size)
-                            start = len(parts[0])
-                            held = premise[start : start + length] if not rest else ""
-                        if held and held != term and held.join(parts) == premise:
-                            return Aligned(SLOT.join(parts), held, gender, term)
+                for parts in _splits(hypothesis, term, match):
+                    filler = named or _filler(premise, parts)
+                    if filler and filler != term and filler.join(parts) == premise:
+                        return Aligned(SLOT.join(parts), filler, gender, term)
     return None
+
+
+def _splits(hypothesis: str, term: str, match: str) -> Iterator[list[str]]:
+    """Split a hypothesis at a gender word: at all occurrences, then at each choice of fewer."""
+    matches = pattern(term, match).finditer(hypothesis)
+    spans = [match.span() for match in islice(matches, MOST_SLOTS)]
+    for size in range(len(spans), 0, -1):
+        for chosen in combinations(spans, size):
+            edges = [0, *chain.from_iterable(chosen), len(hypothesis)]
+            yield [hypothesis[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _filler(premise: str, parts: list[str]) -> str:
+    """Return the words that stand in each slot of a premise between these parts; "" if none fit."""
+    length, remainder = divmod(len(premise) - sum(map(len, parts)), len(parts) - 1)
+    start = len(parts[0])
+    return "" if remainder else premise[start : start + length]
 
 
 def read_terms(folder: Path) -> tuple[Terms, Match]:
     """Read the gender words of a language pack, and how to find them in a sentence."""
-    path, terms = folder / TERMS, {gender: list[str]() for gender in GENDERS}
+    path = folder / TERMS
+    terms: dict[str, list[str]] = {gender: [] for gender in GENDERS}
     for row in read_table(path, ["word", "gender"]):
-        word, gender = row["word"].strip(), row["gender"].strip()
-        place = f"{path}, row {row.number}, column"
+        word = row["word"].strip()
+        gender = row["gender"].strip()
+        location = f"{path}, row {row.number}, column"
         if gender not in GENDERS:
-            raise BadInput(f"{place} `gender`: {expected(gender, GENDERS, 'gender')}")
+            raise BadInput(f"{location} `gender`: {expected(gender, GENDERS, 'gender')}")
         if not word or not word.isprintable():
-            raise BadInput(f"{place} `word`: {quoted(word)} is no word; write one")
+            raise BadInput(f"{location} `word`: {quoted(word)} is no word; write one")
         if word in chain.from_iterable(terms.values()):
-            raise BadInput(f"{place} `word`: {quoted(word)} occurs twice; keep one of them")
+            raise BadInput(f"{location} `word`: {quoted(word)} occurs twice; keep one of them")
         terms[gender].append(word)
-    feminine, masculine = len(terms["feminine"]), len(terms["masculine"])
+    feminine = len(terms["feminine"])
+    masculine = len(terms["masculine"])
     if not feminine == masculine > 0:
         raise BadInput(
             f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in "
@@ -128,5 +136,5 @@ def read_terms(folder: Path) -> tuple[Terms, Match]:
 
 
 def gender_words(terms: Terms) -> list[str]:
-    """List the feminine and the masculine words of a language; a caption needs one of them."""
+    """List the feminine and the masculine words of a language."""
     return [word for gender in ("feminine", "masculine") for word in terms[gender]]

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -41,7 +42,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "set": ("all", "downsample"),
     # Japanese as it is written, or with blanks between words.
     "tokens": ("plain", "tokenized"),
-    # A row that names another occupation than its sentences have, or none: repaired or kept.
+    # A row whose occupation is missing or not the one in its sentences: repaired or kept.
     "anomalies": ("repair", "keep"),
     # Occupations of NS that mean a man or a woman by themselves, for example salesman.
     "definitional": ("keep", "leave_out"),
@@ -85,8 +86,8 @@ class Pair:
 
     Attributes:
         set: ps, as, ns or nt.
-        occupation, occupation_type: empty if not given and not repaired.
-        gender: the one of the hypothesis; its word for it is `term`.
+        occupation, occupation_type: "" if the row has none and is not repaired.
+        gender, term: the gender of the hypothesis, and the word for it.
         frame: the premise with `[Sub]` for the occupation, found by position and without the blanks
             of tokenized Japanese; empty if premise and hypothesis differ in more.
     """
@@ -141,7 +142,7 @@ ROW = TypeAdapter(Row)
 
 @cache
 def known_words() -> dict[str, Any]:
-    """Read the words that tell a gender."""
+    """Read the lists of gendered words and of occupations that imply a gender."""
     return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
 
 
@@ -161,38 +162,42 @@ def files(folder: Path) -> dict[str, list[Path]]:
     and the pack that the sets were built from: other languages than the release's need it for their
     gender words. `folder` may be the one of a language.
     """
-    found: dict[str, list[Path]] = {}
-    for language, place in places(folder):
-        paths = [path for set_, tokens in VARIANTS for path in _variant(place, set_, tokens)]
+    by_language: dict[str, list[Path]] = {}
+    for language, language_folder in language_folders(folder):
+        paths = [
+            path for set_, tokens in VARIANTS for path in _variant(language_folder, set_, tokens)
+        ]
         if paths:
-            lists = sorted(place.glob(OCCUPATION_LIST.format(language=language)))
-            pack = [place / PACK / name for name in PACK_FILES]
-            found[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
-    released = [language for language in CATEGORIES if language in found]
-    return {language: found[language] for language in dict.fromkeys([*released, *found])}
+            lists = sorted(language_folder.glob(OCCUPATION_LIST.format(language=language)))
+            pack = [language_folder / PACK / name for name in PACK_FILES]
+            by_language[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
+    released = [language for language in CATEGORIES if language in by_language]
+    return {
+        language: by_language[language] for language in dict.fromkeys([*released, *by_language])
+    }
 
 
-def places(folder: Path) -> Iterator[tuple[str, Path]]:
+def language_folders(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield each language with its folder; `folder` may be the one of a language."""
-    for place in [*sorted(folder.glob("*_v*")), folder]:
-        language, mark, _ = place.name.partition("_v")
-        # The language becomes a part of names of folders and files.
-        own = is_language(language) and (place / PACK).is_dir()
-        if mark and place.is_dir() and (language in CATEGORIES or own):
-            yield language, place
+    for path in [*sorted(folder.glob("*_v*")), folder]:
+        language, mark, _ = path.name.partition("_v")
+        # The language becomes part of folder and file names.
+        is_built = is_language(language) and (path / PACK).is_dir()
+        if mark and path.is_dir() and (language in CATEGORIES or is_built):
+            yield language, path
 
 
-def gender_terms(place: Path, language: str) -> tuple[Terms, Match]:
+def gender_terms(language_folder: Path, language: str) -> tuple[Terms, Match]:
     """Return the gender words of a language, and how to find them, by its pack if it has one."""
-    if (place / PACK).is_dir():
-        return read_terms(place / PACK)
+    if (language_folder / PACK).is_dir():
+        return read_terms(language_folder / PACK)
     return RELEASED_TERMS[language], match_of(language)
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one."""
     pairs = list(_pairs(folder, categories, settings))
-    # `anomalies` corrects pairs, or would, and `definitional` leaves some out.
+    # Effects of `anomalies` are corrections, made or possible; `definitional` leaves pairs out.
     counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
     effects = [
         SettingEffect(language, name, number, what, what == DEFINITIONAL)
@@ -202,25 +207,25 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
 
 
 def _pairs(
-    folder: Path, languages: Sequence[str], given: Mapping[str, str]
+    folder: Path, languages: Sequence[str], chosen: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of some languages, each with the effect of a setting, or the possible one."""
-    settings = with_defaults(SETTINGS, given)
-    known_files = files(folder)
+    """Read the pairs of languages, each with the effect that a setting has or could have."""
+    settings = with_defaults(SETTINGS, chosen)
+    paths_of_language = files(folder)
     for language in languages:
-        place = known_files[language][0].parents[2]
+        language_folder = paths_of_language[language][0].parents[2]
         tokens = settings["tokens"] if language == TOKENIZED else "plain"
-        paths = _variant(place, settings["set"], tokens)
+        paths = _variant(language_folder, settings["set"], tokens)
         if not paths:
             names, suffix = VARIANTS[settings["set"], tokens]
             raise BadInput(
-                f"{place}: has no such sets (set={settings['set']}, tokens={tokens}); expected "
-                f"bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other two; "
-                "other languages may have them"
+                f"{language_folder}: has no such sets (set={settings['set']}, tokens={tokens}); "
+                f"expected bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other "
+                "two; other languages may have them"
             )
         excluded = set()
         if settings["definitional"] == "leave_out":
-            excluded = _definitional(place, language)
+            excluded = _definitional(language_folder, language)
         # The ids of the language, by set.
         seen: set[int] = set()
         for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
@@ -229,26 +234,27 @@ def _pairs(
                 yield pair, DEFINITIONAL if is_excluded else anomaly
 
 
-def _definitional(place: Path, language: str) -> set[str]:
+def _definitional(language_folder: Path, language: str) -> set[str]:
     """List the occupations that mean a man or a woman by themselves, or in English."""
     definitional = set(known_words()["definitional"])
     if language == "en":
         return definitional
-    english = english_words(place, language)
+    english = english_words(language_folder, language)
     if not english:
         raise BadInput(
-            f"{place}: definitional=leave_out needs {OCCUPATION_LIST.format(language=language)}, "
-            "which says what occupations are in English"
+            f"{language_folder}: definitional=leave_out needs "
+            f"{OCCUPATION_LIST.format(language=language)}, which says what occupations are in "
+            "English"
         )
     return {word for word, origin in english.items() if origin in definitional}
 
 
-def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
+def _variant(language_folder: Path, set_: str, tokens: str) -> list[Path]:
     """List PS, AS, NS and perhaps NT of a language; nothing if PS, AS or NS is missing."""
     folders, suffix = VARIANTS[set_, tokens]
     for variant in folders:
         paths = [
-            sorted(place.glob(f"bias-eval-set_v*/{variant}/{stem}{suffix}_v*.json"))
+            sorted(language_folder.glob(f"bias-eval-set_v*/{variant}/{stem}{suffix}_v*.json"))
             for stem in (*SETS.values(), *NEUTRAL_TERMS.values())
         ]
         if all(paths[: len(SETS)]):
@@ -263,42 +269,60 @@ def _read(
     terms, match = gender_terms(path.parents[2], language)
     before = len(seen)
     for line, fields in read_json_lines(path):
-        place = f"{path}, line {line}"
+        location = f"{path}, line {line}"
         try:
             row = ROW.validate_python(fields)
         except ValidationError as error:
             first = error.errors()[0]
-            raise BadInput(f"{place}, field `{first['loc'][0]}`: {explained(first)}") from None
+            raise BadInput(f"{location}, field `{first['loc'][0]}`: {explained(first)}") from None
         number = len(seen) if row.id < 0 else row.id
         if number in seen:
-            raise BadInput(f"{place}: id {number} occurs more than once; every pair needs its own")
+            raise BadInput(
+                f"{location}: id {number} occurs more than once; every pair needs its own"
+            )
         seen.add(number)
-        premise, hypothesis = row.sentence1, row.sentence2
+        premise = row.sentence1
+        hypothesis = row.sentence2
         if language == TOKENIZED and settings["tokens"] == "tokenized":
-            premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
-        word, anomaly = row.occ_word, ""
+            premise = premise.replace(" ", "")
+            hypothesis = hypothesis.replace(" ", "")
+        word = row.occ_word
+        anomaly = ""
         kind: str = row.occ_type
         aligned = align(premise, hypothesis, terms, match, word)
         if aligned:
-            gender, term = aligned.gender, aligned.term
+            gender = aligned.gender
+            term = aligned.term
         else:
             gender, term = _added_gender(row, terms, match)
         if not term:
-            known = " or ".join(term for words in terms.values() for term in words)
+            all_terms = " or ".join(chain.from_iterable(terms.values()))
             raise BadInput(
-                f"{place}, field `sentence2`: expected {known} in place of the occupation: "
+                f"{location}, field `sentence2`: expected {all_terms} in place of the occupation: "
                 f"{row.sentence2[:60]!r}"
             )
         if aligned and aligned.occupation != word:
             anomaly = WRONG_OCCUPATION if word else NO_OCCUPATION
             if settings["anomalies"] == "repair":
                 anomaly += "; it is taken from these (anomalies=repair)"
-                word, kind = aligned.occupation, TYPES.get((name, gender), "")
+                word = aligned.occupation
+                kind = TYPES.get((name, gender), "")
             else:
                 anomaly += " (--set anomalies=repair takes it from these)"
         frame = aligned.frame if aligned else ""
-        sentences = row.sentence1, row.sentence2
-        yield Pair(language, number, name, *sentences, word, kind, gender, term, frame), anomaly
+        pair = Pair(
+            category=language,
+            id=number,
+            set=name,
+            premise=row.sentence1,
+            hypothesis=row.sentence2,
+            occupation=word,
+            occupation_type=kind,
+            gender=gender,
+            term=term,
+            frame=frame,
+        )
+        yield pair, anomaly
     if len(seen) == before:
         raise BadInput(f"{path}: holds no pairs")
 

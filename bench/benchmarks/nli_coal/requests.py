@@ -72,7 +72,7 @@ def requests(
             version = "none: the bare pair"
             yield ask(pair.premise, prompt_version=version, hypothesis=pair.hypothesis)
             continue
-        # English, if our prompt set lacks the language.
+        # We ask in English if our prompt set lacks the language.
         is_lacking = prompts.path == PROMPTS and pair.category not in prompts.tables
         language = INSTEAD if is_lacking else pair.category
         template = prompts.prompt(language, ("premise", "hypothesis"))
@@ -95,7 +95,7 @@ def values(task: str, request: str, item: Any) -> Values:
 
 
 def _label_words(prompts: PromptSet, language: str) -> tuple[str, ...]:
-    """Return the label words of a language's prompt: `labels` of its table, or the names."""
+    """Return the label words of a prompt: `labels` of its table, or the names of the labels."""
     words = prompts.table(language).get("labels", LABELS)
     where = f"{prompts.path}, table [{language}], `labels`"
     if not isinstance(words, list | tuple) or len(words) != len(LABELS):

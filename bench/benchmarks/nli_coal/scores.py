@@ -60,13 +60,13 @@ NO_DIRECTION = 0.02
 # From this share of one wrong label on, among the labels that are not neutral, we call the answers
 # constant.
 CONSTANT_WRONG = 0.9
-# From this share of neutral, the right label, on, we say that the answers are constant.
+# From this share of neutral, the right label, on, a note says that the answers are constant.
 CONSTANT_NEUTRAL = 0.995
 ALL_NEUTRAL = (
     "all answers are neutral {}: right here, but so is a classifier that can say nothing else"
 )
-# We blame the gender word for a direction if the balanced gap is below LEFT, and if swapping man
-# and woman moves the labels by MOVED or more.
+# A note attributes a direction to the gender word if the balanced gap is below LEFT, and swapping
+# man and woman moves the labels by MOVED or more.
 LEFT = 0.05
 MOVED = 0.3
 # With fewer labels in a set, a difference of MOVED may be chance.
@@ -111,7 +111,8 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
         0.433
     """
     try:
-        table, weights = np.array(distributions, np.float64), np.array(sizes, np.float64)
+        table = np.array(distributions, np.float64)
+        weights = np.array(sizes, np.float64)
     except (ValueError, TypeError) as error:
         raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
     if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
@@ -131,17 +132,17 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
 def predictors(items: pd.DataFrame) -> pd.DataFrame:
     """Compute the scores of predictors by rule on these items: one row per language and predictor.
 
-    This gives scores a meaning: for example, a constant wrong label has a CoAL of 2/3.
+    They show what a score means: for example, a constant wrong label has a CoAL of 2/3.
     """
     rows = items[items.set.isin(SETS)]
     sizes = rows.groupby(["category", "set", "gender"], sort=False).size()
     table = []
     for category in dict.fromkeys(rows.category):
-        cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
+        cells = [sizes.get((category, name, gender), 0) for name in SETS for gender in GENDERS]
         for predictor, rule in PREDICTORS.items():
-            labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
+            labels = [LETTERS[letter] for letter in rule.replace(" ", "")]
             counts = np.zeros((1, 1, len(SUMS)))
-            counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
+            counts[..., : len(CELLS)] = (np.array(cells)[:, None] * np.array(labels)).ravel()
             sums = Sums(SUMS, counts)
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {metric.name: float(metric.values(sums)[0, 0]) for metric in WHOLE}
@@ -152,7 +153,7 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
 def scoring(
     records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = ()
 ) -> "NliScoring":
-    """Prepare the scores of a run; presets agree, as CoAL has no quirk, and tasks have no mean."""
+    """Prepare the scores of a run, which are the same under all presets."""
     rows = answers(records, items)
     return NliScoring(
         rows,
@@ -168,8 +169,8 @@ def scoring(
 class NliScoring(Scoring):
     """Scores of NLI-CoAL, with notes on labels that do not depend on the pair.
 
-    Neutral is the right label of every pair, so that it is no habit to say so. We look for a habit
-    among the labels that are not neutral.
+    Neutral is the right label of every pair, so many neutral labels are not a habit. We look for a
+    habit among the other labels.
     """
 
     def outcomes(self) -> pd.DataFrame:
@@ -179,7 +180,7 @@ class NliScoring(Scoring):
         if metric.task == ALL and not math.isnan(row.score):
             note = self.warnings[row.category]
             row = row._replace(note=note, by_habit=row.category in self.habitual)
-        # Only languages with too few readable answers have bounds.
+        # A language gets bounds only if too few of its answers could be read.
         if self.rates[row.category] >= READABLE:
             row = row._replace(bound_low=math.nan, bound_high=math.nan)
         return row
@@ -211,29 +212,29 @@ class NliScoring(Scoring):
 
     @cached_property
     def habitual(self) -> set[str]:
-        """The languages with a habit, and all together if there is one; neutral is none."""
+        """The languages with a constant answer other than neutral, and `all` if there is one."""
         names = {name for name, text in self.texts.items() if text not in ("", ALL_NEUTRAL)}
         return names | {ALL} if names else set()
 
     def ends_of_parts(self, metric: Metric) -> np.ndarray:
         values = [metric.values(sums) for sums in self.extremes]
-        return np.array([[own.min() for own in values], [own.max() for own in values]])
+        return np.array([[scores.min() for scores in values], [scores.max() for scores in values]])
 
     @cached_property
     def extremes(self) -> list[Sums]:
-        """How the labels of each language could fall if all answers were readable."""
+        """The sums of each language for all ways to fill in its unreadable labels."""
         return [Sums(self.columns, self._extremes(k)) for k in range(len(self.categories))]
 
     def _extremes(self, language: int) -> np.ndarray:
-        """Return how the labels of one language could fall: the sums [ways, columns].
+        """Return the sums of one language for all ways to fill in its unreadable labels.
 
-        There is one row for each way to give all unreadable answers of a set and gender one label.
-        The bounds of a score are its least and its largest value in these rows.
+        All unreadable answers of a set and gender get one label; each combination of labels is a
+        row of the sums [ways, columns]. The bounds of a score are its extremes over the rows.
         """
 
         def unread(task: str, gender: str = "") -> float:
-            own = self.of_tasks([task])
-            return float((own[f"answered{gender}"] - own[f"parsed{gender}"])[language])
+            sums = self.of_tasks([task])
+            return float((sums[f"answered{gender}"] - sums[f"parsed{gender}"])[language])
 
         cells = [unread(name, f"_{gender}") for name in SETS for gender in GENDERS]
         labels = np.array(list(product(range(len(LABELS)), repeat=len(cells))))
@@ -247,14 +248,17 @@ class NliScoring(Scoring):
 def _warning(counts: np.ndarray) -> str:
     if (counts.sum((2, 3)) == 0).any():  # one of the sets is empty
         return ""
-    sets, totals = by_set(counts)[0], counts.sum((0, 1, 2))
-    n, not_neutral = totals.sum(), totals.sum() - totals[N]
+    sets = by_set(counts)[0]
+    totals = counts.sum((0, 1, 2))
+    n = totals.sum()
+    not_neutral = n - totals[N]
     if is_habit(totals[N], n, CONSTANT_NEUTRAL, len(LABELS)):
         return ALL_NEUTRAL
     if not_neutral < (1 - CONSTANT) * n:  # too few to make the score
         return ""
     most = int(totals[:N].argmax())
-    label, of_sets = LABELS[most], counts[0, [PS, AS]].sum(1)[:, most]
+    label = LABELS[most]
+    of_sets = counts[0, [PS, AS]].sum(1)[:, most]
     if is_habit(totals[most], n, CONSTANT_WRONG, len(LABELS)):
         return (
             f"at least {CONSTANT_WRONG:.0%} of the answers are {label} {{}}: hardly a direction "
@@ -262,7 +266,7 @@ def _warning(counts: np.ndarray) -> str:
         )
     with np.errstate(invalid="ignore"):  # if all occupations are of one direction
         balanced = directional_gap_balanced(counts)[0]
-        # Over all sets, because there every occupation has both gender words.
+        # Over all sets together, each occupation occurs with both gender words.
         moved = gap(shares(counts.sum(1))[:, [MAN, WOMAN]])[0]
     are_many = counts.sum((0, 2, 3)).min() >= FEW
     if are_many and abs(balanced) < LEFT and abs(moved) >= MOVED:

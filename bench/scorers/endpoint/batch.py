@@ -1,7 +1,7 @@
 """Requests and results of a batch in OpenAI's form: JSON Lines with a `custom_id` in each line.
 
-This id ends with a hash of the names of a request and of its body, so that we never take the answer
-to another prompt, or of another model, for an answer to this request.
+The id ends with a hash of the request. So the answer of another model, or to another prompt, has
+another id.
 """
 
 import re
@@ -49,7 +49,7 @@ class Batch(Model):
             fields = "`custom_id`, and `response` or `error`"
             raise BadInput(f"{location}: is no result of a batch in OpenAI's form, with {fields}")
         earlier, other = self._results.get(custom_id, ("", None))
-        if other and not isinstance(other, Refusal):  # an answer may follow failures
+        if other and not isinstance(other, Refusal):  # which a later answer replaces
             problem = f"are both answers to {custom_id}; leave one of them out"
             raise BadInput(f"{location}, and {earlier}: {problem}")
         self._results[custom_id] = location, self._result(location, line)
@@ -77,7 +77,7 @@ class Batch(Model):
         except Unanswered as refused:
             return answer or Answer("", error=str(refused))
         first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
-        return Refusal(f"{location}: {first}", first, status)
+        return Refusal(location, first, status)
 
     def describe(self) -> dict[str, Any]:
         names = [at(result, "model") for _, result in self._results.values()]
@@ -87,7 +87,7 @@ class Batch(Model):
             **self.chat.describe(),
             # The service's own names of the model.
             "answered_as": [name for name in dict.fromkeys(names) if isinstance(name, str)],
-            "lacks": self.unsupported,
+            "unsupported": self.unsupported,
         }
 
     def find(self, request: Request) -> Answer | Refusal | None:

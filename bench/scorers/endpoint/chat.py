@@ -18,17 +18,17 @@ from bench.tasks.request import Request
 LONGEST_TOKEN = 128
 # The model's own probabilities, without temperature or nucleus sampling.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
-# Places of thoughts.
+# Where a model's thoughts are.
 OPENED = "opened by the server's chat template, closed in the reply"
 IN_REPLIES = "in the replies"
 APART = "kept apart by the server"
 TEMPLATE = "chat_template_kwargs"
-# Fields that can be left out, with what `run.json` says of it.
+# Fields that `--leave-out` can name, and how `run.json` describes this.
 LEFT_OUT = {
     "max_tokens": "sent as max_completion_tokens",
     **dict.fromkeys(("seed", "temperature", "top_p"), "left out"),
 }
-# Options that decide a field.
+# The options that set a field.
 OPTIONS = {
     "max_tokens": "--max-new-tokens, or not sent with --leave-out max_tokens",
     "seed": "--seed, or not sent with --leave-out seed",
@@ -41,7 +41,7 @@ LETTERS_FROM = (
     "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
     "them stands with the probability of the least likely token, an upper bound"
 )
-# Fields with an option of their own, or with an effect on the form of answers.
+# Fields that have an option of their own, or that would change the form of answers.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed"),
     *("logprobs", TEMPLATE, "stream", "n"),
@@ -116,7 +116,7 @@ class Chat:
         return body
 
     def advice(self, request: Request, refusal: Refusal) -> str:
-        """Name the option of the field that a server's refusal names; "" for none."""
+        """Name the option that sets the field about which a server complains; "" for none."""
         if refusal.status in (400, 403, 422):
             options = OPTIONS | {
                 name: f"--request-field {name}" for name in self.options.request_fields

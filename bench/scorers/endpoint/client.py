@@ -1,7 +1,7 @@
 """Send requests to a server: several at once, within a budget, and again after failures.
 
-openai's client waits and tries again. `_Http` sends one try for it: within the budget, the time and
-the size of an answer. It gives odd errors the form that openai's client knows.
+openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
+and size, and translates unusual errors into ones that openai's client knows.
 """
 
 import asyncio
@@ -28,26 +28,25 @@ from bench.scorers.endpoint import failures, keys, responses
 from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
 
-# openai's client waits half a second before it tries again, then twice as long, at most 8 s, or as
-# long as the server asks, at most LONGEST_WAIT.
+# openai's client waits 0.5 s before the second try, then twice as long each time, up to 8 s. If the
+# server asks for a longer time, it waits so long, up to LONGEST_WAIT.
 RETRIES = 15
 RETRIES_BEFORE_RUN = 5
 LONGEST_WAIT = 120.0
-# We ask so many times for an answer that we cannot read, after a second.
+# Tries for an answer that we cannot read, and the seconds between them.
 TRIES_OF_BROKEN = 3
 BROKEN_WAIT = 1.0
-# After so many refused requests, we ask one again that had an answer.
+# After this many refused requests, we repeat an answered one, to see whether all are refused now.
 MOST_REFUSED = 10
-# We give up a server after so many seconds without any answer.
+# Seconds without any answer until we give up a server.
 PATIENCE = 600.0
-# After so many seconds without an answer we report the reason; the next report comes after twice
-# this time, and so on.
+# Seconds without an answer until we report the reason. Each next report takes twice as long.
 SILENCE = 5.0
-# Maximum size of an unpacked answer, and of the number of its values: ten million empty lists have
-# 30 MiB, and would take 1 GiB of memory.
+# The largest unpacked answer, and the most values in it: ten million empty lists have only 30 MiB,
+# but would need 1 GiB of memory.
 MOST_BYTES = 16 << 20
 MOST_VALUES = 500_000
-# The headers of a request besides its key.
+# The headers that we send besides the key.
 HEADERS = {
     *("accept", "accept-encoding", "connection", "content-length", "content-type", "host"),
     "user-agent",
@@ -226,7 +225,7 @@ class _Work:
             ask = partial(self.ask, self.connection, request)
             answer = await self.client.until_read(ask)
         except Broken as error:
-            return Refusal(f"{self.client.server.url}: {error}", str(error))
+            return Refusal(self.client.server.url, str(error))
         except Unanswered as error:
             answer = Answer("", error=str(error))
         except RunFailed as failure:
@@ -236,7 +235,7 @@ class _Work:
 
 
 class _Http(openai.DefaultAsyncHttpxClient):
-    """Sends one try of a request, and reads its answer."""
+    """Sends a request once, and reads its answer."""
 
     def __init__(self, client: Client, **options: Any) -> None:
         super().__init__(event_hooks={"request": [self._set_headers]}, **options)
@@ -250,7 +249,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             for path in PATHS:
                 target = target.removesuffix(f"/{path}")
             reason = f"redirects to {target}, and drops what is asked; give {target} instead"
-            raise Refusal(f"{self._server.url}: {reason}", reason, is_general=True)
+            raise Refusal(self._server.url, reason, is_general=True)
         for name in set(request.headers) - HEADERS:
             del request.headers[name]
         request.headers["accept-encoding"] = "gzip"
@@ -308,8 +307,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             refusal = Refusal.after_retries(self._server.url, reason, status)
             if isinstance(after, float) and after > LONGEST_WAIT:
                 reason = f"asks to wait {after:,.0f} s ({reason})"
-                message = f"{self._server.url}: {reason}"
-                refusal = Refusal(message, reason, status, is_general=True)
+                refusal = Refusal(self._server.url, reason, status, is_general=True)
             self._client.wait(reason)
         extensions = {"refusal": refusal}
         return httpx2.Response(
@@ -334,7 +332,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
             reason = "redirects in a circle"
         else:
             return f"cannot be reached ({words}); is the server running, at {url}?"
-        raise Refusal(f"{url}: {reason}", reason, is_general=True)
+        raise Refusal(url, reason, is_general=True)
 
 
 async def _read(response: httpx2.Response) -> str:

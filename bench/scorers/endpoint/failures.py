@@ -12,8 +12,8 @@ from bench.tasks.replies import unfinished_thought
 
 REFUSED = f"{DECLINED_BY}the content filter"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
-# Words of content filters, but not of an account's risk control, and codes of MiniMax, Zhipu and
-# iFlytek.
+# Words of content filters, and codes of MiniMax, Zhipu and iFlytek. The risk control of an account
+# is no content filter.
 FILTER_WORDS = re.compile(
     r"content.{0,2}(filter|policy|management|moderation|exists)|inspection.?failed|moderat(ed|ion)"
     r"|(inappropriate|harmful|unsafe|prohibited|illegal).{0,2}(content|text)"
@@ -23,9 +23,9 @@ FILTER_WORDS = re.compile(
     r"|敏感|违规|不合规|不安全|审核|风险|\baudit|^code (102[67]|1301|1001[34])$",
     re.IGNORECASE | re.MULTILINE,
 )
-# Words for an account, whose refusal holds for every request.
+# Words about the account: its refusal concerns every request.
 ACCOUNT_WORDS = re.compile(r"\b(account|organi[sz]ation)|账[号户]|实名", re.IGNORECASE)
-# OpenAI's words if all tokens went into a thought.
+# What OpenAI writes if the thought has used up all tokens.
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 # The fields of an error that we read, in small letters and without underscores.
 ERROR_FIELDS = (
@@ -35,7 +35,7 @@ ERROR_FIELDS = (
 )
 # The fields of a status in an error that comes with status 200.
 STATUS_FIELDS = ("code", "status", "status_code", "error_code")
-# Words for an unpaid account, sent with the status of a busy server.
+# Words about an unpaid account. Services send them with the status of a busy server.
 UNPAID = re.compile(
     r"insufficient.{0,2}(quota|balance|credit|fund)|exceeded your current quota|payment required"
     r"|arrear|good standing|余额不足|欠费",
@@ -47,13 +47,13 @@ PASSING = re.compile(
     r"|internal|unknown error|try again|later|速率|频率|限流|繁忙|超时|稍后|过载",
     re.IGNORECASE,
 )
-# Words for the limits of a minute or day; for these, some services also use the words above.
+# Words about limits per minute or day. Some services mix them with the words of an unpaid account.
 RATE_WORDS = re.compile(
     r"(rate|token|request)s?.{0,2}limit|per.(second|minute|hour|day)|retry (in|after)|try again in"
     r"|throttl|速率|频率",
     re.IGNORECASE,
 )
-# Words for a wrong key; status 403 can also be about models, fields and regions.
+# Words about a wrong key, because status 403 can also be about models, fields and regions.
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # Timeout, conflict, too early, too many requests; also all 5xx.
 TRANSIENT = (408, 409, 425, 429)
@@ -72,7 +72,7 @@ class Broken(Unanswered):
 
 
 class Refusal(RunFailed):
-    """An error of a server to a request, or to every request.
+    """An error of the server at `url` to a request, or to every request.
 
     Attributes:
         reason: the message without the server's address.
@@ -82,29 +82,28 @@ class Refusal(RunFailed):
     """
 
     def __init__(
-        self, message: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
+        self, url: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{url}: {reason}")
         self.reason, self.status, self.texts = reason, status, texts
         self.is_general = is_general
 
     @classmethod
     def after_retries(cls, url: str, failure: str, status: int = 0) -> "Refusal":
         """Return the error of a request that failed each time; the next run asks it again."""
-        message = f"{url}: a request failed each time ({failure})"
-        return cls(message, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
+        return cls(url, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
 
     @classmethod
     def of_status(cls, server: Server, label: str, status: int, texts: str) -> "Refusal":
         """Return the error of a request that another try would not answer."""
+        reason = f"{label}: {first_line(texts)}"
         problem = _problem_of_key(server, status, texts)
         if not problem:
-            words = f"{server.url}: answered with {label} ({first_line(texts)})"
             is_general = status in GENERAL or is_unpaid(texts)
-            return cls(words, f"{label}: {first_line(texts)}", status, texts, is_general)
-        words = "" if _repeats_key(server, texts) or not texts else f" ({first_line(texts)})"
-        message = f"{server.url}: answered with {label}{words}; {problem}"
-        return cls(message, problem, status, is_general=True)
+            return cls(server.url, reason, status, texts, is_general)
+        if _repeats_key(server, texts) or not texts:
+            reason = label
+        return cls(server.url, f"{reason}; {problem}", status, is_general=True)
 
 
 def _repeats_key(server: Server, texts: str) -> bool:
@@ -131,9 +130,9 @@ def is_unpaid(texts: str) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | str | None:
-    """Return how long a server asks us to wait, in seconds or as a date; None for our usual wait.
+    """Return how long a server asks us to wait, in seconds or as a date.
 
-    A server that asks for less than a second would be asked too often.
+    None means our usual wait, also if a server asks for less than a second.
     """
     value = headers.get("retry-after", "").strip()
     try:

@@ -18,7 +18,7 @@ MODEL_KEY = "OPENAI_API_KEY"
 # The address of NAME alone.
 OPENAI = "https://api.openai.com/v1"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Only capitals, so that we hardly ever take a key for a name.
+# Names have capitals only, so that a key is not mistaken for one.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 # The only query field of a URL: Azure's version, such as 2024-10-21. Any other may hold a key.
 VERSION, VERSIONS = "api-version", re.compile(r"(\d{4}-\d{2}-\d{2}|v\d)?-?(preview|latest|beta)?")
@@ -27,7 +27,7 @@ SECRET_FORMS = re.compile(
     r"\b((sk|xai|pplx|nvapi)-[\w-]{20,}|hf_[A-Za-z]{30,}|AIza[\w-]{30,}|gsk_\w{20,}"
     r"|gh[a-z]_\w{30,}|github_pat_\w{30,}|AKIA[A-Z0-9]{16}\b|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
-# Shorter values are placeholders for local servers, for example `EMPTY` or `none`.
+# Shorter values are placeholders for local servers, such as `EMPTY`.
 SHORTEST = 12
 
 
@@ -97,7 +97,7 @@ def host_of(model: str) -> str:
 
 
 def own_variable(host: str) -> str:
-    """Return the name of the variable for the key of `host` only."""
+    """Return the name of the variable that holds the key of one host."""
     return f"{MODEL_KEY}__{re.sub('[^A-Z0-9]', '_', host.upper())}"
 
 

@@ -25,11 +25,11 @@ NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
 NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
 DECLINED = f"{DECLINED_BY}the model, in a field of its own"
-# Reasons for an incomplete reply, of vLLM and SGLang, Zhipu, DeepSeek, OpenRouter.
+# Finish reasons of vLLM and SGLang, Zhipu, DeepSeek and OpenRouter for a reply that broke off.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
-# Reasons for a reply that was cut off: length, model_length, MAX_TOKENS, max_output_tokens.
+# Finish reasons for a limit of tokens: length, model_length, MAX_TOKENS, max_output_tokens.
 CUT_REASON = re.compile(r"length|max_?(output_?)?tokens|limit|window|truncated", re.IGNORECASE)
-# Reasons of content filters: content_filter, sensitive, SAFETY, RECITATION, refusal.
+# Finish reasons of content filters: content_filter, sensitive, SAFETY, RECITATION, refusal.
 FILTER_REASON = re.compile(
     r"filter|sensitive|safety|recitation|prohibited|blocklist|spii|refus|guardrail|inspection"
     r"|moderat|toxic|censor",
@@ -39,7 +39,7 @@ FILTER_REASON = re.compile(
 FILTER_FIELDS = ("input_sensitive", "output_sensitive", "need_clear_history")
 # The most likeliest tokens that OpenAI's protocol allows.
 MOST_LIKELIEST = 20
-# Spaces before a word, as tokens have them.
+# How tokens write the space before a word.
 SPACES = " \n▁Ġ"
 # Fields of servers and relays for a thought apart from the reply.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
@@ -136,7 +136,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     if missing and max(sums) <= least:
         raise Unanswered(
             f"{', '.join(missing)} is not among the likeliest first tokens of the reply, and "
-            "could be as likely as the likeliest option; give --read text"
+            "could be as likely as the likeliest option; give --answer-mode text"
         )
     return sums, len(missing)
 
@@ -242,5 +242,5 @@ def joined(stream: str) -> dict[str, Any]:
 def _logprob(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    # The first comparison also holds for whole numbers that no float can be.
+    # Python compares even integers that are too large for a float.
     return float(value) if -sys.float_info.max <= value <= 1e-3 else None

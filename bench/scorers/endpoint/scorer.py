@@ -32,17 +32,17 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
     "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
     "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
 }
-# Entries of `run.json` on who answers: the service's name of the model, the host after
-# redirections, the provider behind a router, and the state of the server.
+# Entries of `run.json` about who answers: the service's name for the model, the host after
+# redirects, the provider behind a router, and the state of the server.
 ANSWERED = {
     "model": "answered_as",
     "host": "answered_by",
     "provider": "providers",
     "system fingerprint": "system_fingerprints",
 }
-# We record so many of each.
+# The most names that we record of each.
 MOST_NAMES = 20
-# A text with an obvious next token, and the maximum difference of two probabilities of it, in nats.
+# A text with an obvious next token, and the tolerance for its log-probability.
 COUNTING = "1 2 3 4 5 6 7 8 9"
 TOLERANCE = 0.1
 # A simple question, with enough tokens for a thought before the answer.
@@ -98,11 +98,11 @@ class Endpoint(Model):
             "key": server.variable if server.key else None,
             **self._chat.describe(),
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
-            "lacks": self.unsupported,
+            "unsupported": self.unsupported,
         }
 
     def resume(self, described: Mapping[str, Any]) -> None:
-        """Require the model and the host from the beginning of the run."""
+        """Expect answers of the model and the host that began the run."""
         for role, field in ANSWERED.items():
             names = [*described.get(field, []), *self._answered[role]]
             self._answered[role] = list(dict.fromkeys(names))

@@ -4,16 +4,16 @@ from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import as_path
-from bench.scorers.base import VERBS, Backend, Model
+from bench.scorers.base import REQUEST_TYPES, Backend, Model
 from bench.scorers.local import hub
-from bench.tasks import READ
+from bench.tasks import ANSWER_MODES
 
 
 class Checkpoint(Backend):
     """A folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`."""
 
-    request_types = VERBS
-    answer_modes = tuple(READ)
+    request_types = REQUEST_TYPES
+    answer_modes = tuple(ANSWER_MODES)
     takes = (
         "device",
         "dtype",

@@ -43,7 +43,7 @@ class Masked(LocalModel):
 
     kind = "masked language model (pseudo-log-likelihood)"
     request_types = ("nll", "choose")
-    # The paper gives encoders no letters to choose from.
+    # CBBQ's paper asks encoders by the texts of the options.
     answer_modes = ("options", "letters")
 
     def __init__(self, pretrained: Pretrained) -> None:

@@ -381,9 +381,10 @@ class WithoutPadding(LogitsProcessor):
 
 
 class Ending(StoppingCriteria):
-    """Appends a token to each reply, and ends replies at a token of `ends`, by `stop` or `rule`.
+    """Appends each new token to its reply, and decides which replies have ended.
 
-    The batch stops when a `share` of its replies has ended.
+    A reply ends at a token of `ends`, a stop string, a limit of `rule`, or logits that are not
+    finite. The batch stops once a `share` of its replies has ended.
     """
 
     def __init__(

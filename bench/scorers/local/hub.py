@@ -206,7 +206,7 @@ def _snapshot(model: str, name: str, revision: str | None) -> Path:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a damaged one is refused, which others would ignore."""
+    """Read a JSON object; refuse a damaged one, because transformers would ignore it."""
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:

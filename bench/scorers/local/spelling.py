@@ -30,7 +30,7 @@ Ids = tuple[int, ...]
 class Spelled(NamedTuple):
     """A text and its options as tokens."""
 
-    before: Ids  # of the text, without a last blank that belongs to the options
+    before: Ids  # the text, without a trailing blank if the options' tokens include it
     options: list[list[Ids]]  # the spellings of each option, to sum their probabilities
 
     @property

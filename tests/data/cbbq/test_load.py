@@ -89,7 +89,7 @@ def test_what_the_settings_leave_and_affect_by_hand(tmp_path, case):
     effects = data.read(data.find("cbbq", folder), **settings).effects
     assert len(effects) == len([count for count in case.values() if count])
     for words, count in case.items():
-        rows = [-one.rows if one.left_out else one.rows for one in effects if words in one.what]
+        rows = [-one.rows if one.is_excluded else one.rows for one in effects if words in one.what]
         assert sum(rows) == int(count or 0)
     for one in questions:
         of_column = one.template == "non_neg:2" and "polarity" in settings
@@ -105,7 +105,7 @@ def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path):
     assert len(load(folder, dedupe="yes")) == 12, "they have another label"
     assert {one.question for one in load(folder, labels="audited")} == {"谁忘了伞？"}
     (one,) = data.read(data.find("cbbq", folder), labels="audited").effects
-    assert (one.rows, one.left_out, "with both labels" in one.what) == (8, True, True)
+    assert (one.rows, one.is_excluded, "with both labels" in one.what) == (8, True, True)
     # Where ambiguous, the one label is unknown: 甲 twice and in the other file, where 乙 is new.
     folder = templates(tmp_path / "c", {"NAME1": "[甲, 甲]"}, non_neg=[{"question": "谁忘了伞？"}])
     assert len(load(folder, labels="audited")) == 8

@@ -60,6 +60,16 @@ def test_an_instance_by_hand(tmp_path, suffix):
     assert load(folder, separators="any")[0].words == ("NA", "乙", "丙")
 
 
+def test_a_single_file_is_a_category_of_the_user_s_own(tmp_path):
+    write(tmp_path / "tea.csv", GOOD)
+    assert [item.item_id for item in load(tmp_path / "tea.csv")] == ["tea:1"]
+
+
+def test_a_single_file_with_a_wrong_name_of_a_category_is_refused(tmp_path, refusal):
+    write(tmp_path / "green:tea.csv", GOOD)
+    assert "green:tea" in refusal(load, tmp_path / "green:tea.csv")
+
+
 def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path):
     write(tmp_path / "csv_files/age.csv", GOOD)
     write(tmp_path / "xlsx_files/test.xlsx", GOOD)
@@ -91,7 +101,7 @@ def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(tmp_pa
     items = [(item.item_id, item.labels) for item in loaded.items]
     assert items == [(f"age:{k}", ("职场",)) for k in (1, 3, 5)]
     (effect,) = loaded.effects
-    assert (*effect[:3], effect.left_out) == ("age", "", 2, True)
+    assert (*effect[:3], effect.is_excluded) == ("age", "", 2, True)
     message = refusal(load, write(path, bad, bad), bad_rows="leave_out")
     assert message.endswith("; wrong rows: 2 of 2; `bench data mcbe --check` lists them")
     write(path, GOOD | {"words": "镕，乙"}, encoding="gb18030")

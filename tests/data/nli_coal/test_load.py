@@ -61,7 +61,7 @@ def test_the_released_sets_are_those_of_the_paper(
     kept, effects = data.read(source, [language], definitional="leave_out")
     gone = set(pairs) - set(kept)
     assert {pair.set for pair in gone} == {"ns"}
-    counts = [effect.rows for effect in effects if effect.left_out]
+    counts = [effect.rows for effect in effects if effect.is_excluded]
     assert counts == [len(gone)] == [20 * definitional]
     if language != "ja":
         sizes = Counter(pair.set for pair in load(released, language, set="downsample"))
@@ -98,6 +98,11 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
 def test_rows_keep_their_own_ids_zero_among_them(tmp_path):
     write_sets(tmp_path, GOOD | {"id": 3}, GOOD | {"id": 0})
     assert [pair.id for pair in load(tmp_path)][:2] == [3, 0]
+
+
+def test_a_later_row_keeps_the_id_0(tmp_path):
+    write_sets(tmp_path, GOOD | {"id": 5}, GOOD)
+    assert [pair.item_id for pair in load(tmp_path)][:2] == ["en:5", "en:0"]
 
 
 @pytest.mark.parametrize(
