@@ -75,7 +75,8 @@ class TableRow(Row):
     """A row of a table.
 
     Attributes:
-        number: its place below the header, from 1; blank rows count too.
+        number: its place below the header, from 1; blank rows count too. The rows of a further
+            sheet of a workbook go on counting.
         problem: a sentence if it has too many or too few cells; then we read none of them.
     """
 
@@ -91,10 +92,11 @@ class Unreadable(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A sheet of a workbook: its name and its records."""
+    """A sheet of a workbook: its name, its records, and the numbers of its hidden rows."""
 
     name: str
     records: list[list[Any]]
+    hidden: list[int]
 
     @property
     def header(self) -> set[str]:
@@ -212,7 +214,7 @@ def read_table(
 ) -> list[TableRow]:
     """Read the rows of a table; blank rows are skipped.
 
-    Of a workbook we read the sheet that has the columns.
+    Of a workbook we read all sheets that have the columns, one after the other.
 
     Args:
         columns: columns that its header must have, each once; we read other columns too.
@@ -224,7 +226,7 @@ def read_table(
     """
     raw = read_bytes(path)
     if raw.startswith(ZIP):
-        return _read_sheet(path, _workbook(path, raw), columns, more, wrong_rows)
+        return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
     if raw.startswith((PARQUET, FEATHER)):
         records = _read_arrow(path, raw)
     else:
@@ -247,8 +249,9 @@ def _read_rows(
     columns: Sequence[str],
     more: Sequence[str],
     wrong_rows: bool,
+    before: int = 0,
 ) -> list[TableRow]:
-    """Read the rows of a table, which begins with its header."""
+    """Read the rows of a table, which begins with its header, and number them from `before`."""
     filled = [k for k, record in enumerate(records) if _is_filled(record)]
     if not filled:
         names = ", ".join(columns)
@@ -263,17 +266,17 @@ def _read_rows(
     rows = []
     for k in filled[1:]:
         record = records[k]
-        row = TableRow(k - top)
+        row = TableRow(before + k - top)
         rows.append(row)
         if len(record) < len(header) or _is_filled(record[len(header) :]):
             row.problem = f"has {len(record)} cells, the header has {len(header)}"
             if not wrong_rows:
-                raise BadInput(f"{location}, row {row.number}: {row.problem}")
+                raise BadInput(f"{location}, row {k - top}: {row.problem}")
             continue
         for name, value in zip(header, record, strict=False):
             is_read = name in wanted or (isinstance(value, Unreadable) and not wanted)
             if is_read and (problem := _not_a_text(value)):
-                raise BadInput(f"{location}, row {row.number}, column `{name}`: {problem}")
+                raise BadInput(f"{location}, row {k - top}, column `{name}`: {problem}")
             row[name] = _text(value)
     return rows
 
@@ -366,34 +369,51 @@ def _read_csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> l
     return records
 
 
-def _read_sheet(
+def _read_sheets(
     path: Path,
     sheets: Sequence[Sheet],
     columns: Sequence[str],
     more: Sequence[str],
     wrong_rows: bool,
 ) -> list[TableRow]:
-    """Read the sheet of a workbook that has the columns, and say which sheets are not read.
+    """Read the sheets of a workbook that have the columns, or else those of one header.
 
-    Without `columns`, it is the sheet with the longest header. A second sheet with some of the
-    columns is refused, because its rows would be lost.
+    A sheet with a part of these columns is refused, and we say which sheets are not read.
     """
     if not sheets:
         return _read_rows(str(path), [], columns, more, wrong_rows)
     wanted = {*columns, *more}
     main = max(sheets, key=lambda sheet: len(sheet.header & wanted if wanted else sheet.header))
-    unread = [sheet for sheet in sheets if sheet is not main and sheet.has_rows]
-    for sheet in unread:
-        if sheet.header & ({*columns} or main.header):
+    needed = {*columns} or main.header
+    rows: list[TableRow] = []
+    read = []
+    unread = []
+    for sheet in sheets:
+        name = quoted(sheet.name)
+        location = f"{path}, sheet {name}" if len(sheets) > 1 else str(path)
+        before = rows[-1].number if rows else 0
+        if sheet is not main and not sheet.has_rows:
+            continue
+        if sheet is main or needed <= sheet.header:
+            rows += _read_rows(location, sheet.records, columns, more, wrong_rows, before)
+            if sheet.has_rows:
+                read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
+            if sheet.hidden:
+                hidden = ", ".join(map(str, sheet.hidden[:10]))
+                say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
+        elif sheet.header & needed:
+            names = plain(", ".join(sorted(sheet.header)))[:300]
             raise BadInput(
-                f"{path}: its sheets {quoted(main.name)} and {quoted(sheet.name)} both have "
-                "columns of this table; put all rows on one sheet, or save each sheet as a file"
+                f"{location}, row 1 (header): has other columns ({names}) than sheet "
+                f"{quoted(main.name)}; give both the same header, or put one table in a workbook"
             )
+        else:
+            unread.append(name)
+    if len(read) > 1:
+        say(f"{path}: the rows of {len(read)} sheets are read: {', '.join(read)}")
     if unread:
-        names = ", ".join(quoted(sheet.name) for sheet in unread)
-        say(f"{path}: sheets with none of the columns are not read: {names}")
-    location = f"{path}, sheet {quoted(main.name)}" if len(sheets) > 1 else str(path)
-    return _read_rows(location, main.records, columns, more, wrong_rows)
+        say(f"{path}: sheets with none of the columns are not read: {', '.join(unread)}")
+    return rows
 
 
 def _workbook(path: Path, raw: bytes) -> list[Sheet]:
@@ -460,8 +480,14 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
             cells[position] = value
     height = max((row for row, _column in cells), default=0)
     columns = range(1, max((column for _row, column in cells), default=0) + 1)
-    rows = range(1, height + 1)
-    return Sheet(sheet.title, [[cells.get((row, column)) for column in columns] for row in rows])
+    records = []
+    hidden = []
+    for row in range(1, height + 1):
+        records.append([cells.get((row, column)) for column in columns])
+        # A number that is not in `row_dimensions` would be added to it.
+        if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden:
+            hidden += [row] if _is_filled(records[-1]) else []
+    return Sheet(sheet.title, records, hidden)
 
 
 def _read_arrow(path: Path, raw: bytes) -> list[list[Any]]:

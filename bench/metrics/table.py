@@ -113,7 +113,7 @@ class PrimaryMetric(NamedTuple):
 
     Examples:
         >>> correct = PrimaryMetric("qa", "accuracy", "Accuracy", "{value}", biased_is_high=False)
-        >>> correct.badness(0.8).__round__(2)
+        >>> round(correct.badness(0.8), 2)
         0.2
     """
 

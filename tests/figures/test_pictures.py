@@ -76,6 +76,16 @@ def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(sc
     assert [ax.get_xlim()[0] > ax.get_xlim()[1] for ax in axes] == [False, False, True]
 
 
+def test_the_dots_of_a_line_stand_around_it_within_its_share_of_the_height():
+    rows = pd.DataFrame({"model": ["a", "a", "b", "b"], "set": ["x", "y"] * 2})
+    rows = rows.assign(score=[0.1, 0.2, 0.3, 0.4], ci_low=0.0, ci_high=0.5)
+    ax = drawn(labelled(figures.forest(rows, hue="set"))).axes[0]
+    dots = [line for line in ax.lines if line.get_marker() in style.MARKS and len(line.get_xdata())]
+    heights = [float(dot.get_ydata()[0]) for dot in dots]
+    # Two dots share 0.7 of a line, so that each has its middle a quarter of this from the line.
+    assert heights == pytest.approx([-0.175, 0.175, 0.825, 1.175])
+
+
 def test_models_differ_in_colour_or_mark_and_keep_these_if_another_is_left_out():
     models = [str(k) for k in range(30)]
     with style.use_models(models):

@@ -220,21 +220,6 @@ def test_the_paper_s_score_is_the_mean_of_the_repeats_scores(second, preset, sco
     assert cell(scored(rows, items, preset), category="age").score == pytest.approx(score)
 
 
-def test_a_defined_score_over_tasks_and_categories_has_no_note():
-    rows = said("sc", "age:0", {"answer": "x"}) + rated("age:0", "3")
-    row = cell(scored(rows, items_of("甲乙")), task="all")
-    assert row.score == 90  # the mean of 100 and 80
-    assert row.note == ""
-
-
-@pytest.mark.parametrize(("second", "has_interval"), [("3", True), ("不知道", False)])
-def test_two_instances_with_a_number_have_an_interval(second, has_interval):
-    rows = rated("age:0", "1") + rated("age:1", second)
-    row = cell(scored(rows, items_of("甲乙", "甲乙")))
-    assert math.isfinite(row.ci_low) == has_interval
-    assert math.isfinite(row.ci_high) == has_interval
-
-
 def test_baselines_are_the_best_answers_that_are_always_the_same(tmp_path):
     severities = (0.5, 1, 4, 9, 9.5)
     rows = [{"subtype": s, "score": v} for s, v in zip("xxxzw", severities, strict=True)]

@@ -169,26 +169,6 @@ def test_every_measure_agrees_with_a_slow_statement():
     assert (found.ci_low < found.ci_high).all()
 
 
-# A random answerer gives each label to a third of the pairs of each set and gender.
-@pytest.mark.parametrize(
-    ("task", "metric", "baseline"),
-    [
-        ("all", "coal", (1 / 3 + 1 / 3 + 1 - 1 / 3) / 3),
-        ("all", "coal_balanced", (1 / 3 + 1 / 3 + 1 - 1 / 3) / 3),
-        ("all", "fn", 1 - 1 / 3),
-        ("all", "fraction_neutral", 1 / 3),
-        ("all", "directional_gap", 0),
-        ("all", "directional_gap_balanced", 0),
-        ("ns", "gender_gap", 0),
-        ("ns", "entailment_woman", 1 / 3),
-        ("ps", E, 1 / 3),
-    ],
-)
-def test_a_baseline_is_the_score_of_a_random_answerer(task, metric, baseline):
-    scores = table(ENGLISH, by_set(E, C, N)).loc["en"]
-    assert scores.baseline[task, metric] == pytest.approx(baseline)
-
-
 def test_sets_without_readable_answers_leave_scores_undefined_with_a_reason():
     unread = table(ENGLISH, by_set(E, "不知道", N)).loc["en"]
     assert np.isnan(unread.score["all", "coal"])

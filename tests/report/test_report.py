@@ -126,17 +126,19 @@ def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures
 
 @pytest.mark.slow
 def test_filters_of_answers_count_what_is_shown_and_what_was_asked_and_are_in_the_address(made):
-    script = """const form = document.querySelector("form.filters");
-        form.elements.model.value = "simulated:bias=1";
-        form.elements.verdict.value = "stereotyped";
-        form.dispatchEvent(new Event("input"));
+    script = """(() => {
+        const { elements } = document.querySelector("form.filters");
+        elements.model.value = "planted";
+        elements.verdict.value = "stereotyped";
+        elements.model.dispatchEvent(new Event("input", { bubbles: true }));
         const shown = document.querySelectorAll("article:not([hidden])").length;
-        [form.querySelector("output").textContent, shown, location.hash]"""
+        return [document.querySelector("output").textContent, shown, location.hash];
+    })()"""
     place = made.page.parent / "answers-cbbq.html"
     (output, n, address), *_ = visit(place, script, 1280, dark=False)
-    assert address == "#model=simulated%3Abias%3D1&verdict=stereotyped"
+    assert address == "#model=planted&verdict=stereotyped"
     rows = bench.answers(*map(bench.open, made.page.parent.glob("runs/*/cbbq")))
-    own = rows[(rows.model == "simulated:bias=1") & (rows.verdict == "stereotyped")]
+    own = rows[(rows.model == "planted") & (rows.verdict == "stereotyped")]
     assert 0 < n == own.item_id.nunique() < (total := rows.item_id.nunique())
     assert output == f"{n} of the {total} shown; {n} of {total} asked"
 

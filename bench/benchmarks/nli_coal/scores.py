@@ -107,7 +107,7 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
 
     Examples:
         >>> table = [[0.6, 0.1, 0.3], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
-        >>> scores(table, sizes=[100, 100, 200]).coal.__round__(3)
+        >>> round(scores(table, sizes=[100, 100, 200]).coal, 3)
         0.433
     """
     try:

@@ -60,16 +60,6 @@ def test_an_instance_by_hand(tmp_path, suffix):
     assert load(folder, separators="any")[0].words == ("NA", "乙", "丙")
 
 
-def test_a_single_file_is_a_category_of_the_user_s_own(tmp_path):
-    write(tmp_path / "tea.csv", GOOD)
-    assert [item.item_id for item in load(tmp_path / "tea.csv")] == ["tea:1"]
-
-
-def test_a_single_file_with_a_wrong_name_of_a_category_is_refused(tmp_path, refusal):
-    write(tmp_path / "green:tea.csv", GOOD)
-    assert "green:tea" in refusal(load, tmp_path / "green:tea.csv")
-
-
 def test_xlsx_is_read_before_csv_and_names_as_a_browser_writes_them(tmp_path):
     write(tmp_path / "csv_files/age.csv", GOOD)
     write(tmp_path / "xlsx_files/test.xlsx", GOOD)

@@ -100,11 +100,6 @@ def test_rows_keep_their_own_ids_zero_among_them(tmp_path):
     assert [pair.id for pair in load(tmp_path)][:2] == [3, 0]
 
 
-def test_a_later_row_keeps_the_id_0(tmp_path):
-    write_sets(tmp_path, GOOD | {"id": 5}, GOOD)
-    assert [pair.item_id for pair in load(tmp_path)][:2] == ["en:5", "en:0"]
-
-
 @pytest.mark.parametrize(
     ("line", "error"),
     [
