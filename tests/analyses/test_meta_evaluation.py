@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(until="", **values):
-    """Run the notebook with simulated respondents of NLI-CoAL alone, which are its first half."""
+    """Run the notebook; of the simulated respondents only those of NLI-CoAL."""
     return run_cells("meta_evaluation", until=until, benchmarks=["nli_coal"], **values)
 
 
