@@ -349,13 +349,15 @@ class Scoring:
         if "task" in mean_over:
             pairs = [(c, t) for c, row in enumerate(self.asked) for t in tasks if row[t]]
             names: list[tuple[str, ...]] = [(self.categories[c], self.tasks[t]) for c, t in pairs]
-            cells = np.array([[c * len(self.tasks) + t] for c, t in pairs])
+            cells = np.array([c * len(self.tasks) + t for c, t in pairs], dtype=int)[:, None]
             in_order = mean_over[0] == "category"
             names = names if in_order else [name[::-1] for name in names]
         else:
             # Without the sums of each task, a cell is a category.
             n_tasks, of_tasks = (len(self.tasks), tasks) if self.by_task else (1, [0])
-            cells = np.arange(len(self.categories))[:, None] * n_tasks + np.array(of_tasks)
+            cells = np.arange(len(self.categories))[:, None] * n_tasks + np.array(
+                of_tasks, dtype=int
+            )
             names = [(name,) for name in self.categories]
             if not mean_over:
                 cells = cells.reshape(1, -1)

@@ -152,17 +152,16 @@ def _exporter() -> "HTMLExporter":
     """Return the exporter of all pages, which compiles its templates once; it highlights code."""
     from nbconvert import HTMLExporter  # this import takes seconds
     from nbconvert.filters import Highlight2HTML
-    from traitlets.config import Config
 
     exporter = HTMLExporter(
-        # Other forms, for example widgets, need the network.
-        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
         template_name="notebook",
         extra_template_basedirs=[str(TEMPLATES)],
         exclude_input_prompt=True,
         exclude_output_prompt=True,
         exclude_anchor_links=True,
     )
+    # Other forms, for example widgets, need the network.
+    exporter.config.NbConvertBase.display_data_priority = SHOWN
     exporter.register_filter("highlight_code", Highlight2HTML)
     exporter.register_filter("framed", framed)
     return exporter
