@@ -131,11 +131,16 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             cell.outputs = [answer_output(sentences), *errors]
     title, contents = name, []
     for cell in book.cells:
-        marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
-        if cell.cell_type == "markdown" and marks == "#":
-            title = heading
-        elif cell.cell_type == "markdown" and marks == "##":
-            contents.append((f"cell-id={cell.id}", heading))
+        # A section that only some studies have is displayed by a code cell.
+        texts = [output.get("data", {}).get("text/markdown") for output in cell.get("outputs", [])]
+        if cell.cell_type == "markdown":
+            texts = [cell.source]
+        for text in filter(None, texts):
+            marks, _space, heading = text.partition("\n")[0].partition(" ")
+            if marks == "#" and cell.cell_type == "markdown":
+                title = heading
+            elif marks == "##":
+                contents.append((f"cell-id={cell.id}", heading))
         if FOLD in _tags(cell):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))

@@ -118,11 +118,12 @@ def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_expla
 
 def test_a_page_has_findings_and_the_headings_of_sections_that_show_something(shown):
     some, none = ["## Asked", "print('a table')"], ["## Not asked", "### No table", "y = 1"]
-    trouble, page = shown(FINDING, *some, *none, "## Caution")
+    displayed = "from IPython.display import Markdown; display(Markdown('## Table 12'))"
+    trouble, page = shown(FINDING, *some, displayed, *none, "## Caution")
     assert trouble is None
     assert page.title == "A notebook"
     assert page.findings == ["A < B.", "C."]
-    assert [heading for _mark, heading in page.contents] == ["Asked", "Caution", LAST]
+    assert [heading for _mark, heading in page.contents] == ["Asked", "Table 12", "Caution", LAST]
     assert all(f'id="{mark}"' in page.body for mark, _heading in page.contents)
     assert "a table" in page.body
     assert "No table" not in page.body
