@@ -56,7 +56,8 @@ def read_scores(
         - `family` (of models), and `billions` of parameters: by default, a model's name without its
           size, and this size; the family of a name without a size is the file;
         - `category` and `task`: by default `all`, as are other names of an average such as Total;
-        - `metric`: by default `score`; `title`: by default the task and the metric;
+        - `metric`: by default `score`; `title`: by default the task and the metric, over
+          all tasks the metric;
         - `worse`: `higher` or `lower`, the side of more bias. By default it is the side in the
           benchmark, or, if the table names none, of this task and metric in any; else empty;
         - `unit`: `%` for shares from 0 to 1, by default `points`;
@@ -172,7 +173,8 @@ def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:
     for column in ("category", "task"):
         rows[column] = rows[column].mask(is_overall(rows[column]), ALL)
     rows["benchmark"] = rows.benchmark.map(_benchmark)
-    rows["title"] = rows.title.mask(rows.title == "", rows.task + ", " + rows.metric)
+    names = (rows.task + ", " + rows.metric).mask(rows.task == ALL, rows.metric)
+    rows["title"] = rows.title.mask(rows.title == "", names)
     for column, words in WORDS.items():
         rows[column] = _words(table, rows, column, words)
     rows["unit"] = rows.unit.replace("", "points")

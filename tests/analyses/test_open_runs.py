@@ -97,7 +97,7 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     assert not runs
     assert list(bench.measure(own).score) == [0.5, 0.25]
     first = own.iloc[0][["category", "title", "family", "tokens", "year"]].to_list()
-    assert first == ["all", "all, score", "mine", 1e9, 2024]
+    assert first == ["all", "score", "mine", 1e9, 2024]
     assert "no such score; there are all score" in refusal(bench.measure, own, "ss")
     path.write_text("model,score\na,much\n", "utf-8")
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
