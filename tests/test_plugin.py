@@ -216,4 +216,4 @@ def test_a_study_has_its_page_and_analyses(tmp_path):
     ranks = pd.read_csv(tmp_path / "report/tables/compare_models/leaderboard.csv")
     assert set(ranks.benchmark) == {"bbq", "crows_pairs"}
     assert (tmp_path / "report/tables/friedman_test/friedman.csv").is_file()
-    assert (tmp_path / "report/tables/data_quality/duplicates.csv").is_file()
+    assert (tmp_path / "report/tables/data_quality/texts.csv").is_file()

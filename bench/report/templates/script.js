@@ -20,7 +20,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const form = document.querySelector("form.filters");
 if (form) {
   const articles = [...document.querySelectorAll("article")];
-  const tally = JSON.parse(document.getElementById("tally").textContent);
+  const tally = JSON.parse(document.getElementById("main").dataset.tally);
   const sum = (rows) => rows.reduce((total, row) => total + row.count, 0);
   const filter = () => {
     const given = Object.fromEntries(new FormData(form));
