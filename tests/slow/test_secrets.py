@@ -124,12 +124,12 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
 
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
-    """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
+    """Notebooks, their pages, tables and pictures; one of them fails with an error."""
     server = serve(echoing())
     study = edited(__file__, "leaking.yml", ("SERVER", server.model))
     (tmp_path / "keys.yml").write_text(study, "utf-8")
     assert "notebook meta_evaluation" in bench("report keys.yml --out made", status=1)
-    assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
+    assert "This page failed" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
     rows = records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq")
     assert rows.response.str.contains("[key]", regex=False).any()
     assert leaks(tmp_path, CORE) == []
