@@ -152,6 +152,7 @@ def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
         note = note if n else "no item has two ratings"
         return Coefficient(math.nan, math.nan, math.nan, n, raters, note)
     value, low, high = estimate_of_items(*SUMS[measurement](counts, np.asarray(table.columns)))
+    high = min(high, 1.0)  # perfect agreement
     note = ""
     if math.isnan(low):
         note = "too few items, or too few of another rating, for an interval"
@@ -240,6 +241,7 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
     if raters == 2 and clusters is None:
         return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
     value, low, high = estimate_of_items(sums, statistic, clusters)
+    high = min(high, 1.0)
     number = len(set(clusters)) if clusters is not None else n
     if clusters is not None and number < MIN_CLUSTERS:
         low = high = math.nan
