@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
-from bench.metrics.bootstrap import estimate_of_items
+from bench.metrics.bootstrap import Estimate, estimate_of_items
 from bench.metrics.statistics import INTERVAL
 from bench.metrics.table import join_notes
 from bench.metrics.user_tables import Frame, Table, as_list, as_numbers, is_empty
@@ -134,6 +134,16 @@ def agreement(
     return pd.DataFrame(rows, columns=columns)
 
 
+def _estimate(
+    sums: np.ndarray,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    clusters: Sequence[object] | None = None,
+) -> Estimate:
+    """Compute a coefficient with its interval, which ends at 1, perfect agreement."""
+    estimate = estimate_of_items(sums, statistic, clusters)
+    return estimate._replace(high=min(estimate.high, 1.0))
+
+
 def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
     """Compute Krippendorff's alpha of the items with two ratings or more."""
     if measurement == "ordinal" and ratings.value.nunique() > MOST_RANKS:
@@ -151,8 +161,7 @@ def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
         note = "all ratings are alike, so chance agrees as perfectly as the raters"
         note = note if n else "no item has two ratings"
         return Coefficient(math.nan, math.nan, math.nan, n, raters, note)
-    value, low, high = estimate_of_items(*SUMS[measurement](counts, np.asarray(table.columns)))
-    high = min(high, 1.0)  # perfect agreement
+    value, low, high = _estimate(*SUMS[measurement](counts, np.asarray(table.columns)))
     note = ""
     if math.isnan(low):
         note = "too few items, or too few of another rating, for an interval"
@@ -240,8 +249,7 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
     sums, statistic = of_raters(codes.reshape(raters, n), len(categories))
     if raters == 2 and clusters is None:
         return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
-    value, low, high = estimate_of_items(sums, statistic, clusters)
-    high = min(high, 1.0)
+    value, low, high = _estimate(sums, statistic, clusters)
     number = len(set(clusters)) if clusters is not None else n
     if clusters is not None and number < MIN_CLUSTERS:
         low = high = math.nan

@@ -118,6 +118,11 @@ class Totals(NamedTuple):
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
 
+    @property
+    def all_parts(self) -> np.ndarray:
+        """All parts, for a score that rests on them: bool [1, strata]; see `count_clusters`."""
+        return np.full((1, len(self.strata)), True)
+
 
 def resample(
     rows: pd.DataFrame,
@@ -228,8 +233,7 @@ def estimate(
         limits: the ends of the scale, if it has two.
         size: the column with the weights of clusters, see `count_clusters`.
     """
-    everything = np.full((1, len(totals.strata)), True)
-    (rests_on,) = count_clusters(totals, everything, size)
+    (rests_on,) = count_clusters(totals, totals.all_parts, size)
     return interval(replicate(totals, statistic), rests_on, limits)
 
 

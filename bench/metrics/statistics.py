@@ -145,7 +145,7 @@ def share(
         ratio, kept, _ = _mean_ratio(totals, [1])
         (rests_on,) = count_clusters(totals, _is_kept(totals, kept), "bottom", alike=alike)
         if totals.second is not None:
-            (rests_on,) = count_clusters(totals, np.full((1, len(totals.strata)), True))
+            (rests_on,) = count_clusters(totals, totals.all_parts)
         value = interval(replicate(totals, ratio), rests_on, limits)
         reason = _without_value(int(part.missing.sum()), int(counts[index].sum()), column)
         reason = join_notes(_without_parts(totals, kept, [1]), reason)
@@ -287,8 +287,7 @@ def _compare_groups(
     totals = _resampled(both, columns, weights)
     values, samples = zip(*(_side(totals, at) for at in (0, 2)), strict=True)
     tested = compare_groups(values, samples, length)
-    all_parts = np.full((1, len(totals.strata)), True)
-    (of_both,) = count_clusters(totals, all_parts, columns[1], columns[3])
+    (of_both,) = count_clusters(totals, totals.all_parts, columns[1], columns[3])
     tested = tested._replace(units=of_both.units)
     note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
     return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
