@@ -32,9 +32,13 @@ BOUNDS = {"low": (0.6, 0.2, 4), "high": (1.2, 0.5, 30)}
 REPLY = "。"
 TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
 COUNTS = ["requests", "recorded", *TOKENS]
+WIDE_CHARACTER, OTHER_CHARACTER, AROUND = (
+    f"{low} to {high}" for low, high in zip(*BOUNDS.values(), strict=True)
+)
 HOW = (
-    "tokens read: 0.6 to 1.2 per Chinese or Japanese character and 0.2 to 0.5 per other one; 4 to "
-    "30 more around a conversation; a reply has one token at least, and its limit of tokens at most"
+    f"tokens read: {WIDE_CHARACTER} per Chinese or Japanese character and {OTHER_CHARACTER} per "
+    f"other one; {AROUND} more around a conversation; a reply has one token at least, and its "
+    "limit of tokens at most"
 )
 
 
