@@ -369,9 +369,10 @@ def labels(runs: Sequence[Run]) -> list[str]:
         (['tiny:s'], ['tiny:s (text)', 'tiny:s (letters)'])
     """
     names = model_names(runs)
+    folders = [run.folder.resolve() for run in runs]
     groups: dict[tuple[str, str], dict[Path, Run]] = {}
-    for run, name in zip(runs, names, strict=True):
-        groups.setdefault((run.benchmark, name), {})[run.folder.resolve()] = run
+    for run, name, folder in zip(runs, names, folders, strict=True):
+        groups.setdefault((run.benchmark, name), {})[folder] = run
     differences: dict[Path, str] = {}
     for by_folder in groups.values():
         if len(by_folder) > 1:
@@ -379,7 +380,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
             differences |= dict(zip(by_folder, texts, strict=True))
     return [
         f"{name} ({differences[folder]})" if differences.get(folder) else name
-        for name, folder in zip(names, (run.folder.resolve() for run in runs), strict=True)
+        for name, folder in zip(names, folders, strict=True)
     ]
 
 
