@@ -355,9 +355,8 @@ class Scoring:
         else:
             # Without the sums of each task, a cell is a category.
             n_tasks, of_tasks = (len(self.tasks), tasks) if self.by_task else (1, [0])
-            cells = np.arange(len(self.categories))[:, None] * n_tasks + np.array(
-                of_tasks, dtype=int
-            )
+            first_cells = n_tasks * np.arange(len(self.categories))[:, None]
+            cells = first_cells + np.array(of_tasks, dtype=int)
             names = [(name,) for name in self.categories]
             if not mean_over:
                 cells = cells.reshape(1, -1)
