@@ -12,10 +12,9 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
@@ -140,12 +139,6 @@ class Row:
 ROW = TypeAdapter(Row)
 
 
-@cache
-def known_words() -> dict[str, Any]:
-    """Read the lists of gendered words and of occupations that imply a gender."""
-    return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
-
-
 def english_words(folder: Path, language: str) -> dict[str, str]:
     """Map the occupations of a language to English words, by its list of occupations if any."""
     words: dict[str, str] = {}
@@ -236,7 +229,8 @@ def _pairs(
 
 def _definitional(language_folder: Path, language: str) -> set[str]:
     """List the occupations that mean a man or a woman by themselves, or in English."""
-    definitional = set(known_words()["definitional"])
+    words = tomllib.loads(Path(__file__).with_name("definitional.toml").read_text("utf-8"))
+    definitional = set(words["definitional"])
     if language == "en":
         return definitional
     english = english_words(language_folder, language)
