@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,7 +33,6 @@ from bench.benchmarks.nli_coal.outcomes import (
     answers,
     outcomes,
 )
-from bench.core.errors import BadInput
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.table import (
     ALL,
@@ -52,8 +50,6 @@ from bench.tasks.nli_labels import LABELS
 CARDS = read_cards(__file__)
 PRIMARY_METRICS = read_primary_metrics(__file__)
 METRICS = Metrics(PRIMARY_METRICS, CARDS, presets_agree=True)
-# Tables of the paper are rounded to three digits, so the sum of a row may miss 1 by this much.
-TOLERANCE = 0.002 + 1e-9
 # If the labels of PS and AS differ by less than this share of the labels that are not neutral, they
 # show no direction of stereotype.
 NO_DIRECTION = 0.02
@@ -85,48 +81,6 @@ PREDICTORS = {
     "its opposite, neutral without one": "CC EE NN",
 }
 LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1 / 3)}
-
-
-class Scores(NamedTuple):
-    """FN and CoAL of a model."""
-
-    fraction_neutral_bias: float
-    coal: float
-
-
-def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequence[float]) -> Scores:
-    """Compute FN and CoAL from shares of labels.
-
-    Args:
-        distributions: 3 x 3; rows PS, AS, NS; columns entailment, contradiction, neutral; a row
-            sums to 1.
-        sizes: numbers of pairs in PS, AS, NS; they weigh FN, not CoAL.
-
-    Raises:
-        BadInput: another shape, counts or percentages in place of shares, or sizes not above 0.
-
-    Examples:
-        >>> table = [[0.6, 0.1, 0.3], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
-        >>> round(scores(table, sizes=[100, 100, 200]).coal, 3)
-        0.433
-    """
-    try:
-        table = np.array(distributions, np.float64)
-        weights = np.array(sizes, np.float64)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
-    if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
-        raise BadInput(f"sizes: {list(sizes)}; expected three positive numbers, for PS, AS, NS")
-    is_share = table.shape == (3, 3) and (table >= 0).all()
-    if not is_share or not (abs(table.sum(1) - 1) <= TOLERANCE).all():
-        raise BadInput(
-            f"distributions: {table.tolist()}; expected rows PS, AS, NS and columns "
-            f"{', '.join(LABELS)}, shares that sum to 1 in each row, not counts or percentages"
-        )
-    return Scores(
-        float(1 - table[:, 2] @ weights / weights.sum()),
-        float((table[0, 0] + table[1, 1] + 1 - table[2, 2]) / 3),
-    )
 
 
 def predictors(items: pd.DataFrame) -> pd.DataFrame:
