@@ -10,7 +10,7 @@ from bench.benchmarks.cbbq import items, targets
 from bench.benchmarks.cbbq.templates import (
     COLUMNS,
     CONDITIONS,
-    PLACEHOLDER,
+    SLOT_NAMES,
     SLOTS,
     TEXTS,
     Template,
@@ -19,16 +19,15 @@ from bench.benchmarks.cbbq.templates import (
 from bench.core.errors import BadInput
 from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
 
-SLOT_NAMES = {None: "", 0: "NAME1", 1: "NAME2"}
-LISTS = ("NAME1", "NAME2")
+NAME_OF_SLOT = {None: "", **dict(enumerate(SLOT_NAMES))}
 
 
-def rows(folder: Path, expansion: str = "compat", **settings: str) -> Tables:
+def rows(folder: Path, **settings: str) -> Tables:
     """Yield the templates of each category and condition, and the errors of refused ones."""
     for category, paths in items.files(folder).items():
         for condition in CONDITIONS:
             try:
-                templates = items.read_templates(paths, category, condition, expansion)
+                templates = items.read_templates(paths, category, condition)
             except BadInput as error:
                 yield error
                 continue
@@ -38,16 +37,15 @@ def rows(folder: Path, expansion: str = "compat", **settings: str) -> Tables:
                 except BadInput as error:
                     yield error
             labels = items.check_labels(templates)
-            yield pd.DataFrame(
-                [_row(*pair, folder) for pair in zip(templates, labels, strict=True)]
-            )
+            pairs = zip(templates, labels, strict=True)
+            yield pd.DataFrame([_row(*pair, folder) for pair in pairs])
 
 
 def _row(template: Template, labels: Sequence[tuple[int, str]], folder: Path) -> dict[str, Any]:
     cells = template.cells
     part = f"{template.category}/{template.condition}"
     file = file_name(template.path, folder)
-    texts = [cells[name].strip() for name in ("context", "question", *LISTS, "ans0", "ans1")]
+    texts = [cells[name].strip() for name in ("context", "question", *SLOT_NAMES, "ans0", "ans1")]
     return {
         **{name: cells[name] for name in COLUMNS},
         "file": file,
@@ -58,16 +56,16 @@ def _row(template: Template, labels: Sequence[tuple[int, str]], folder: Path) ->
         "balance": f"{template.polarity} templates",
         "key": "\0".join((part, file, *texts)),
         "reason": " or ".join(dict.fromkeys(reason for _, reason in labels if reason)),
-        "slot": SLOT_NAMES[targets.target_of(template)],
-        "declared": SLOT_NAMES[template.declared],
+        "slot": NAME_OF_SLOT[targets.target_of(template)],
+        "declared": NAME_OF_SLOT[template.declared],
         "group": "\0".join((part, template.group)),
     }
 
 
 def missing(context: str) -> str:
     """Name the groups that a context never mentions."""
-    named = {match[0] for match in PLACEHOLDER.finditer(context)}
-    return " and ".join(name for name, slot in zip(LISTS, SLOTS, strict=True) if slot not in named)
+    slots = zip(SLOT_NAMES, SLOTS, strict=True)
+    return " and ".join(name for name, slot in slots if slot not in context)
 
 
 def misspelt(text: str) -> str:
@@ -99,7 +97,7 @@ RULES = (
     Rule("group_not_named", ["context"], in_cells(missing), "never names {found}"),
     Rule(
         "roles_reversed",
-        LISTS,
+        SLOT_NAMES,
         reversed_slot,
         "has the stereotyped group, which dataset.toml or most rows have in {found}",
     ),

@@ -27,8 +27,8 @@ from bench.data.manifest import composed, read_manifest, unknown_category
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    # Faults in templates: kept as released, fixed, or refused.
-    "expansion": templates.EXPANSIONS,
+    # Faults in templates: kept as released, or fixed.
+    "expansion": ("compat", "repair"),
     # The label of a disambiguous question: as released, or audited. If a label contradicts the
     # text, the audit corrects it or excludes the question.
     "labels": ("upstream", "audited"),
@@ -202,7 +202,7 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     effects = Effects()
     for category in categories:
         for condition in CONDITIONS:
-            rows = read_templates(paths[category], category, condition, chosen["expansion"])
+            rows = read_templates(paths[category], category, condition)
             audited = list(from_templates(rows, chosen["expansion"]))
             questions += _apply(chosen, audited, effects)
     counts = []
@@ -211,14 +211,12 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     return Loaded(questions, counts)
 
 
-def read_templates(
-    paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
-) -> list[Template]:
+def read_templates(paths: Sequence[Path], category: str, condition: str) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
     rows: list[Template] = []
     for path in paths:
         if path.parent.name == condition or path.parent.name not in CONDITIONS:
-            rows += templates.read(path, category, condition, expansion)
+            rows += templates.read(path, category, condition)
     return rows
 
 

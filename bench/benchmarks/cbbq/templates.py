@@ -65,8 +65,6 @@ COLUMNS = (
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = TARGETS
-# Treatments of faults of the release: keep, repair or refuse them.
-EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
@@ -133,17 +131,13 @@ class Template:
         )
 
 
-def read(
-    path: Path, category: str, condition: str, expansion: str = "compat"
-) -> Iterator[Template]:
-    """Read the templates of a category and condition from their file, or from a table of all.
-
-    `strict` also refuses a misspelt placeholder, a name in both lists, and a polarity or category
-    that is not the file's.
-    """
+def read(path: Path, category: str, condition: str) -> Iterator[Template]:
+    """Read the templates of a category and condition from their file, or from a table of all."""
     in_folder = path.parent.name in CONDITIONS
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
-    declared = declared_option(path, category)
+    manifest = read_manifest(path.parents[2] if in_folder else path.parent)
+    target = manifest.categories[category].target if category in manifest.categories else ""
+    declared = SLOT_NAMES.index(target) if target else None
     for record, cells in enumerate(read_table(path, COLUMNS), start=1):
         if not in_folder and [cells[name] for name in PART] != [category, condition]:
             continue
@@ -164,7 +158,7 @@ def read(
         if not PLACEHOLDER.search(cells["context"]):
             problem = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
             raise BadInput(f"{location}, column `context`: {problem}")
-        template = Template(
+        yield Template(
             path=path,
             record=record,
             category=category,
@@ -175,9 +169,6 @@ def read(
             label=label,
             declared=declared,
         )
-        if expansion == "strict" and (fault := _released_fault(template)):
-            raise BadInput(f"{location}, column {fault}")
-        yield template
 
 
 def categories(path: Path) -> tuple[str, ...]:
@@ -273,39 +264,6 @@ def malformed(text: str) -> list[str]:
     """List misspelt placeholders and stray braces."""
     misspelt = [match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in SLOTS]
     return misspelt + BRACES.findall(PLACEHOLDER.sub("", text))
-
-
-def _released_fault(template: Template) -> str:
-    """Describe the first fault of a template that the release has, with its column, or ""."""
-    cells = template.cells
-    remedy = "`--set expansion=repair` fixes it"
-    for column in TEXTS:
-        if wrong := malformed(cells[column]):
-            return (
-                f"`{column}`: {wrong[0]!r} is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}; "
-                f"{remedy}"
-            )
-    if both := sorted(set(template.names[0]) & set(template.names[1])):
-        return (
-            f"`NAME2`: {both[0]!r} is in NAME1 too, so that both people are called alike; {remedy}"
-        )
-    for column, value in (
-        ("question_polarity", template.polarity),
-        ("category", template.category),
-    ):
-        if cells[column] != value:
-            return (
-                f"`{column}`: {cells[column]!r} in a file of {value!r}; with other values of "
-                "`expansion`, the file's name and folder are believed"
-            )
-    return ""
-
-
-def declared_option(path: Path, category: str) -> int | None:
-    """Read the option that dataset.toml declares for a category, from the path of a file of it."""
-    folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
-    declared = read_manifest(folder).categories.get(category)
-    return SLOT_NAMES.index(declared.target) if declared and declared.target else None
 
 
 # Questions
