@@ -39,8 +39,7 @@ def rows(folder: Path, **settings: str) -> Tables:
                 row |= {"counts_as": "rows", "key": item.content_hash}
             else:
                 row |= {"counts_as": "refused rows", "key": ""}
-                column = f", column `{item.column}`" if item.column else ""
-                yield BadInput(f"{path}, row {item.row}{column}: {item.what}")
+                yield BadInput(item.message(path))
             table.append(row)
         yield pd.DataFrame(table).fillna("")
 
