@@ -19,7 +19,7 @@ from bench.benchmarks.cbbq.templates import (
 from bench.core.errors import BadInput
 from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
 
-NAME_OF_SLOT = {None: "", **dict(enumerate(SLOT_NAMES))}
+NAME_OF_SLOT = {None: "", 0: SLOT_NAMES[0], 1: SLOT_NAMES[1]}
 
 
 def rows(folder: Path, **settings: str) -> Tables:

@@ -10,12 +10,10 @@ A wrong cell raises `BadInput` with the file, the row and the column.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data.manifest import TARGETS, category_name_error, composed, read_manifest
@@ -145,7 +143,7 @@ def read(path: Path, category: str, condition: str) -> Iterator[Template]:
         label = _checked(location, cells, condition, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
-        for column in ("NAME1", "NAME2"):
+        for column in SLOT_NAMES:
             try:
                 lists.append(tuple(names(cells[column])))
             except ValueError as error:
@@ -267,42 +265,6 @@ def malformed(text: str) -> list[str]:
 
 
 # Questions
-
-
-def filled(
-    templates: Iterable[Template], expansion: str = "compat"
-) -> Iterator[tuple[Template, dict[str, Any]]]:
-    """Fill templates: pair by pair of names, in both orders of mention (`swapped`).
-
-    We yield the template and the fields of each question that the names change. With `repair` we
-    fill misspelt placeholders too, and exclude pairs of equal names; the other questions keep their
-    numbers (`example_id`).
-    """
-    number = 0
-    repairs = expansion == "repair"
-    for template in templates:
-        text, first, second = (
-            repaired(template.cells[column]) if repairs else template.cells[column]
-            for column in TEXTS
-        )
-        for name1, name2 in product(*template.names):
-            ans0 = fill(first, name1, name2)
-            ans1 = fill(second, name1, name2)
-            both = contexts(template.category, template.condition, text, name1, name2)
-            for swapped, context in enumerate(both):
-                number += 1
-                if repairs and name1 == name2:
-                    continue
-                fields = {
-                    "example_id": number,
-                    "name1": name1,
-                    "name2": name2,
-                    "swapped": swapped == 1,
-                    "context": context,
-                    "ans0": ans0,
-                    "ans1": ans1,
-                }
-                yield template, fields
 
 
 def fill(text: str, name1: str, name2: str) -> str:
