@@ -7,6 +7,7 @@ Chinese characters are broken.
 """
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +22,18 @@ PROMPTS = {
     "moss": "MOSS/evaluate_amb.py",
     "bloomz": "bloomz/evaluate_amb.py",
 }
-NAMES = ("context", "question", "ans0", "ans1", "ans2")
+FIELDS = {f"{{{name}}}" for name in ("context", "question", "ans0", "ans1", "ans2")}
 # The word that is in every instruction to answer without bias.
 UNBIASED = "无偏见"
 
 
-def has_all_fields(text: str) -> bool:
-    """Return whether a text has a placeholder of each of `NAMES`."""
-    return all(f"{{{name}}}" in text for name in NAMES)
-
-
 def prompts(scripts: Path) -> dict[str, Any]:
-    """Return the prompt of each script: the first sum in it that has all of `NAMES`."""
+    """Return the prompt of each script: the first sum in it that has all of `FIELDS`."""
     tables = {}
     for name, file in PROMPTS.items():
         nodes = ast.walk(parse_script(scripts / file))  # a sum before the sums within it
         sums = [template(node, {}) for node in nodes if isinstance(node, ast.BinOp)]
-        text = next(filter(has_all_fields, sums), "")
+        text = next((text for text in sums if FIELDS.issubset(re.findall("{.*?}", text))), "")
         tables[name] = {"unbiased_instruction": UNBIASED in text, "prompt": text}
     return tables
 
