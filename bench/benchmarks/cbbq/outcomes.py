@@ -25,7 +25,7 @@ CHOICE = [
 # The same for questions in the released order of options.
 RELEASED = [f"released_{name}" for name in ("answered", "parsed", "stereotyped", "names_person")]
 # Answers with probabilities, and the probabilities of the stereotyped option and of both people.
-EXPECTED = ["probable", "p_stereotyped", "p_names_person"]
+EXPECTED = ["p_answered", "p_stereotyped", "p_names_person"]
 # The same choices by likelihood per character, for answers scored as continuations.
 CHARACTERS = [
     f"character_{name}" for name in ("answered", "stereotyped", "names_person", "correct")
@@ -211,7 +211,7 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
     logprobs = np.take_along_axis(logprobs, indices[codes], axis=1)
     shares = np.exp(logprobs - logprobs.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
-    rows.loc[has_scores, "probable"] = 1.0
+    rows.loc[has_scores, "p_answered"] = 1.0
     rows.loc[has_scores, "p_stereotyped"] = shares[np.arange(len(scored)), biased[has_scores]]
     rows.loc[has_scores, "p_names_person"] = shares[:, 0] + shares[:, 1]
     # Probabilities that sum to one are of the options, not of their texts, so length is irrelevant.
