@@ -150,8 +150,8 @@ def test_the_options_of_a_run_are_described_once():
         for line in node.body
         if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "max_new_tokens"
     }
-    # A request has its own limit, as have requests that are decoded together, and a release's.
-    assert owners == {"RunConfig", "Request", "Decoding", "Script"}
+    # A request has its own limit, as have requests that are decoded together.
+    assert owners == {"RunConfig", "Request", "Decoding"}
 
 
 # Packages and their versions.

@@ -124,7 +124,6 @@ class Metadata:
 
 def read_metadata(
     package: Path,
-    categories: Mapping[str, str],
     fault: Callable[[Any], str] = lambda item: "",
     **release: Any,
 ) -> Metadata:
@@ -139,7 +138,6 @@ def read_metadata(
         **{**values, "release": Release(**values["release"], **release)},
         paper=Paper(**{**paper, "authors": tuple(paper["authors"])}),
         folder=package,
-        categories=categories,
         notebook=NOTEBOOKS / f"{values['name']}.ipynb",
         fault=fault,
     )

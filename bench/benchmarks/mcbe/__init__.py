@@ -10,7 +10,6 @@ from bench.benchmarks.mcbe import requests as questions
 class McBE(PackagedBenchmark):
     metadata = read_metadata(
         Path(__file__).parent,
-        items.CATEGORY_LABELS,
         arrange=items.arrange,
         prompts=official_wording.OFFICIAL,
     )

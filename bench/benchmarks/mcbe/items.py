@@ -6,6 +6,7 @@ explanation of the bias, and its severity from 0 to 10 as people judged it.
 
 import hashlib
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,21 +27,8 @@ from bench.data.manifest import (
 )
 from bench.data.readers import TableRow, read_table
 
-CATEGORY_LABELS = {
-    "gender": "性别",
-    "religion": "宗教",
-    "nationality": "国籍",
-    "socioeco": "社会经济地位",
-    "age": "年龄",
-    "appearance": "外貌",
-    "health": "健康",
-    "region": "地域",
-    "lgbtq+": "性少数",
-    "worldview": "价值观",
-    "subculture": "亚文化",
-    "race": "种族",
-}
-CATEGORIES = tuple(CATEGORY_LABELS)
+METADATA = tomllib.loads(Path(__file__).with_name("metadata.toml").read_text("utf-8"))
+CATEGORIES = tuple(METADATA["categories"])
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets or none, small or full-width letters, other order.
