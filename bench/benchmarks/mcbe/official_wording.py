@@ -15,21 +15,10 @@ from bench.data.official_wording import OfficialPrompts, parse_script, template
 
 # The description of the released prompts.
 RELEASE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-# The names of fields by their expressions in the scripts, if these differ.
-FIELDS = {
-    "s.replace('[PLH]', t.words[0])": "text",
-    "all_class": "labels",
-    "t.words[0]": "word",
-    "t.sentence.replace('[PLH]', t.words[0])": "sentence",
-    "t.explanation": "reference",
-}
-# The function of each task with one prompt.
-FUNCTIONS = {
-    "subcategory_classification": "classification",
-    "context_order": "order_by_LLM",
-    "scenario_selection": "scenario_selection",
-    "bias_scoring": "bias_scoring",
-}
+# The names of fields by their expressions in the scripts, and the function of each task with one
+# prompt.
+FIELDS = RELEASE.pop("fields")
+FUNCTIONS = RELEASE.pop("functions")
 # A prompt of the judge. Line 3 ends with the maximum; in line 4, the criterion follows `：`.
 JUDGE_PROMPT = re.compile(r"((?:.*\n){2}.*[^\d\n])(\d{1,9})([^\d\n]*\n[^：\n]*：)(.+)((?s:\n.*)?)")
 
