@@ -7,11 +7,11 @@ reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of their
 reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead of asking again
 """
 
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import say
-from bench.core.threads import in_threads
 from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study_runs
 from bench.report.execute import OwnKernel, Trouble
@@ -143,21 +142,22 @@ def _make_pages(
 ) -> list[Page]:
     """Make the pages of notebooks, about the models and variants that are `done`."""
     run = partial(_run_notebook, folder, done, fingerprint.of_study(plan), kernels)
-    made: dict[str, Page] = {}
-    # Kernels are processes, so threads are enough.
-    for job, trouble in in_threads(run, jobs, os.cpu_count() or 1):
-        page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
-        made[job.name] = page
-        result = "done"
-        if page.trouble:
-            kind = f"notebook {page.name}" if page.is_failed else "left out"
-            result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
-        if page.is_left_out:
-            for name in (page.name, f"{ANSWERS}{page.name}"):
-                (folder / f"{name}.html").unlink(missing_ok=True)
-            shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
-        say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
-    return [made[job.name] for job in jobs]
+    pages = []
+    # Kernels are processes, so threads are enough. They are daemons: Ctrl-C does not wait for them.
+    with ThreadPool() as pool:
+        for job, trouble in zip(jobs, pool.imap(run, jobs), strict=True):
+            page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
+            pages.append(page)
+            result = "done"
+            if page.trouble:
+                kind = f"notebook {page.name}" if page.is_failed else "left out"
+                result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+            if page.is_left_out:
+                for name in (page.name, f"{ANSWERS}{page.name}"):
+                    (folder / f"{name}.html").unlink(missing_ok=True)
+                shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
+            say(f"page {len(pages)} of {len(jobs)}: {page.shown_as}, {result}")
+    return pages
 
 
 def _notebook(folder: Path, page: str) -> Path:
