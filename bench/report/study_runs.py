@@ -55,7 +55,7 @@ def budgets(plan: Study) -> Budgets:
     def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
         return budgets_of(Limits.of(options.get("limits")), owner)
 
-    of_study = own(plan.options, "the study")
+    of_study = own(plan.shared.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
     of_models = {model.folder: own(model.options, model.label) for model in plan.models}
     return {
