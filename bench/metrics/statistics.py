@@ -279,15 +279,7 @@ def _compare_items(
     missing = both.missing | both["missing of second"]
     both.loc[missing, SUMS] = 0.0
     totals = _resampled(both, SUMS, weights)
-    in_mean = _weights_of_parts(totals, [1, 3])
-
-    def less(sums: np.ndarray) -> np.ndarray:
-        return _mean_ratio(in_mean, sums) - _mean_ratio(in_mean, sums, at=2)
-
-    # The smaller sample counts.
-    rests_on = min(count_clusters(totals, in_mean[None] > 0, SUMS[k])[0] for k in (1, 3))
-    by_cluster = _differences_by_cluster(totals, in_mean)
-    tested = compare_resamples(replicate(totals, less), rests_on, by_cluster, length)
+    tested, in_mean = _test(totals, length)
     unused = [
         name for name, w in zip(totals.strata, in_mean, strict=True) if w == 0 < in_mean.max()
     ]
@@ -299,6 +291,19 @@ def _compare_items(
         f"{alone} rows of only one of the two are left out" if alone else "",
     )
     return tested._replace(note=note), int((~missing & ~both.part.isin(unused)).sum())
+
+
+def _test(totals: Totals, length: float) -> tuple[Comparison, np.ndarray]:
+    """Test the difference of the ratios of two sides; return the weights of the parts, too."""
+    in_mean = _weights_of_parts(totals, [1, 3])
+
+    def less(sums: np.ndarray) -> np.ndarray:
+        return _mean_ratio(in_mean, sums) - _mean_ratio(in_mean, sums, at=2)
+
+    # The smaller sample counts.
+    rests_on = min(count_clusters(totals, in_mean[None] > 0, SUMS[k])[0] for k in (1, 3))
+    by_cluster = _differences_by_cluster(totals, in_mean)
+    return compare_resamples(replicate(totals, less), rests_on, by_cluster, length), in_mean
 
 
 def _differences_by_cluster(totals: Totals, weights: np.ndarray) -> np.ndarray:
