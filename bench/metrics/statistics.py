@@ -14,7 +14,6 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -147,16 +146,17 @@ def share(
         if totals.second is not None:
             (rests_on,) = count_clusters(totals, totals.all_parts)
         value = interval(replicate(totals, partial(_mean_ratio, in_mean)), rests_on, limits)
-        reason = _without_value(int(part.missing.sum()), int(counts[index].sum()), column)
-        reason = join_notes(_without_parts(totals, in_mean, [1]), reason)
+        missing = _left_out(
+            part.missing.sum(), f"of {counts[index].sum()} rows have no `{column}` and"
+        )
+        reason = join_notes(_without_parts(totals, in_mean, [1]), missing)
         if math.isnan(value.value):
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
             reason = join_notes("no interval: too few clusters, or all alike", reason)
         n = totals.observed[0, (in_mean > 0) | ~in_mean.any(), 1].sum()
-        row = dict[str, Any](zip(groups, keys, strict=True))
-        row |= dict(zip(INTERVAL, value, strict=True))
-        rows.append(row | {"n": round(n), "note": reason})
+        estimate = dict(zip(INTERVAL, value, strict=True))
+        rows.append(keys | estimate | {"n": round(n), "note": reason})
     return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
 
 
@@ -222,14 +222,12 @@ def compare(
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights = Weights()
     rows = []
-    for values, index in table.groups(groups):
-        keys = dict[str, Any](zip(groups, values, strict=True))
+    for keys, index in table.groups(groups):
         sides = units.loc[index].groupby("side", sort=False, observed=True)
         for (first, own), (second, others) in combinations(sides, 2):
             test = _compare_items if paired else _compare_groups
             tested, n = test(own, others, length, weights, column)
-            row = keys | {"first": first, "second": second} | tested._asdict()
-            rows.append(row | {"n": n})
+            rows.append({**keys, "first": first, "second": second, **tested._asdict(), "n": n})
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -263,7 +261,8 @@ def _compare_groups(
     tested = compare_groups(values, samples, length)
     (of_both,) = count_clusters(totals, totals.all_parts, SUMS[1], SUMS[3])
     missing = int(both.missing.sum())
-    note = join_notes(tested.note, _without_value(missing, len(both), column))
+    lost = _left_out(missing, f"of {len(both)} rows have no `{column}` and")
+    note = join_notes(tested.note, lost)
     return tested._replace(clusters=of_both.units, note=note), len(both) - missing
 
 
@@ -283,12 +282,11 @@ def _compare_items(
     unused = [
         name for name, w in zip(totals.strata, in_mean, strict=True) if w == 0 < in_mean.max()
     ]
-    alone = len(first) + len(second) - 2 * len(both)
     note = join_notes(
         tested.note,
         _without_parts(totals, in_mean, [1, 3]),
-        _without_value(int(missing.sum()), len(both), column),
-        f"{alone} rows of only one of the two are left out" if alone else "",
+        _left_out(missing.sum(), f"of {len(both)} rows have no `{column}` and"),
+        _left_out(len(first) + len(second) - 2 * len(both), "rows of only one of the two"),
     )
     return tested._replace(note=note), int((~missing & ~both.part.isin(unused)).sum())
 
@@ -387,9 +385,9 @@ def trend(
         if len(with_score) and np.ptp(at) > NOISE * np.abs(at).max():
             tested = slope_test(at.to_numpy(), values[with_score].to_numpy())
         missing = len(index) - len(with_score)
-        lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
-        row = dict[str, Any](zip(groups, keys, strict=True)) | tested._asdict()
-        rows.append(row | {"n": len(with_score), "note": join_notes(tested.note, lost)})
+        lost = _left_out(missing, f"of {len(index)} models without a score")
+        note = join_notes(tested.note, lost)
+        rows.append({**keys, **tested._asdict(), "n": len(with_score), "note": note})
     columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -447,14 +445,13 @@ def correlate(
             "name fewer columns in on=[...]"
         )
     alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
-    lost = f"{alone} rows without a partner are left out" if alone else ""
+    lost = _left_out(alone, "rows without a partner")
     results = []
-    for values, index in Table(both).groups(groups):
+    for keys_of_group, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
         n = len(points)
-        empty = len(index) - n
         reason = ""
-        without = f"{empty} of {len(index)} points without a score are left out" if empty else ""
+        without = _left_out(len(index) - n, f"of {len(index)} points without a score")
         spread = points.max() - points.min()
         constant = list(points.columns[spread <= NOISE * points.abs().max()])
         if n < LEAST_POINTS:
@@ -464,10 +461,10 @@ def correlate(
             value = points[constant[0]].iloc[0]
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
-            result = dict[str, Any](zip(groups, values, strict=True)) | {"coefficient": name}
             undefined = dict.fromkeys((*INTERVAL, "p"), math.nan)
-            result |= undefined if reason else _correlation(points, function)
-            results.append(result | {"n": n, "note": join_notes(reason, without, lost)})
+            result = undefined if reason else _correlation(points, function)
+            note = join_notes(reason, without, lost)
+            results.append({**keys_of_group, "coefficient": name, **result, "n": n, "note": note})
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     return with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
@@ -610,9 +607,9 @@ def _without_parts(totals: Totals, weights: np.ndarray, bottoms: Sequence[int]) 
     )
 
 
-def _without_value(missing: int, n: int, column: str) -> str:
-    """Say how many of `n` rows do not count because they have no value."""
-    return f"{missing} of {n} rows have no `{column}` and are left out" if missing else ""
+def _left_out(n: int, rows: str) -> str:
+    """Say how many rows are left out; "" if all are there."""
+    return f"{n} {rows} are left out" if n else ""
 
 
 def with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
