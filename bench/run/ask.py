@@ -45,7 +45,6 @@ def ask_requests(
     replies = replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
-    places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
     for request in chain(*requests.stages):
         role = role_of(request)
         if key_of(request) in replies or role in scorers:
@@ -61,7 +60,7 @@ def ask_requests(
 
         def record(batch: Batch) -> None:
             replies.update({key_of(r): None if a.error else a.response for r, a in batch})
-            records.add(folder, [_row(plan, places, *answered) for answered in batch])
+            records.add(folder, [_row(plan, *answered) for answered in batch])
             bar.update(len(batch))
 
         for stage in requests.stages:
@@ -78,7 +77,7 @@ def ask_requests(
                 record([*batch, *((r, checked(a, r.request_type)) for r, a in waiting)])
                 raise
     # A model of another package can leave out a request.
-    in_order = {key: replies.get(key) for key in places}
+    in_order = {key: replies.get(key) for key in map(key_of, chain(*requests.stages))}
     metadata[records.PARSED_BY] = plan.benchmark.parser
     answers = records.finish(
         folder, metadata, in_order, lambda rows: parsed(plan.benchmark, rows, plan.items)
@@ -147,9 +146,7 @@ def _answers(role: str, scorers: Mapping[str, Model], to_ask: _ToAsk) -> Iterato
         raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
 
 
-def _row(
-    plan: Plan, places: Mapping[tuple[Any, ...], int], request: Request, answer: Answer
-) -> dict[str, Any]:
+def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
     of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
         "benchmark": plan.benchmark.name,
@@ -158,7 +155,6 @@ def _row(
         "prompt": request.text,
         "logprobs": None if answer.logprobs is None else list(answer.logprobs),
         **{name: getattr(answer, name) for name in ("response", "error", "seconds", "cut")},
-        records.PLACE: places[key_of(request)],
     }
 
 
