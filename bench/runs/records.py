@@ -203,12 +203,6 @@ def is_complete(folder: Path) -> bool:
     return False
 
 
-def files(folder: Path) -> list[Path]:
-    """List the files of a run: `run.json`, the items and the answers."""
-    patterns = (RUN_JSON, ITEMS, ANSWERS, "records/*.parquet")
-    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
-
-
 def reopen(folder: Path) -> pd.DataFrame:
     """Prepare `answers.jsonl` for more answers, and return the recorded ones without prompts."""
     path = folder / ANSWERS

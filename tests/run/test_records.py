@@ -258,7 +258,7 @@ def test_a_kept_table_equals_a_computed_one_and_one_of_some_answers_is_not_kept(
     table, units = done.scores(preset), done.outcomes(preset)
     done.scores(preset, answers=some)
     assert len(kept()) == 2
-    monkeypatch.setattr(Run, "scoring", lambda *given: pytest.fail("computed"))
+    monkeypatch.setattr(type(done.definition), "scoring", lambda *given: pytest.fail("computed"))
     pd.testing.assert_frame_equal(Run.open("out").scores(preset), table)
     pd.testing.assert_frame_equal(done.outcomes(preset), units)
 
