@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -31,29 +31,19 @@ ASKED = {"model", "judge", "as_model", "as_judge", "base", "dtype", "settings", 
 ASKED |= {"categories", "limit", "repeats", "seed", "answer_mode", "max_new_tokens"}
 
 
-class Abilities(NamedTuple):
-    """The request types and answer modes of a model, the best first, and those of its judge.
+def abilities_of(
+    model: type[Backend] | Model, judge: type[Backend] | Model | None = None
+) -> dict[str, Any]:
+    """Return the request types and answer modes of a model and its judge, as `run.json` has them.
 
-    Attributes:
-        unsupported: reasons why the model lacks a request type.
+    The best come first. `unsupported` has reasons why the model lacks a request type.
     """
-
-    request_types: Sequence[str]
-    answer_modes: Sequence[str]
-    judge_request_types: Sequence[str]
-    unsupported: Mapping[str, str]
-
-    @classmethod
-    def of(cls, model: type[Backend] | Model, judge: type[Backend] | Model | None = None) -> Self:
-        of_judge = judge.request_types if judge else ()
-        unsupported = getattr(model, "unsupported", {})
-        return cls(model.request_types, model.answer_modes, of_judge, unsupported)
-
-    @classmethod
-    def recorded(cls, metadata: Mapping[str, Any]) -> Self:
-        """Read the abilities in a `run.json`."""
-        entries = [metadata[name] for name in cls._fields[:3]]
-        return cls(*entries, metadata["model"].get("unsupported", {}))
+    return {
+        "request_types": model.request_types,
+        "answer_modes": model.answer_modes,
+        "model": {"unsupported": getattr(model, "unsupported", {})},
+        "judge_request_types": judge.request_types if judge else (),
+    }
 
 
 class Requests(NamedTuple):
@@ -131,11 +121,6 @@ class Plan:
         runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
 
-    @property
-    def entries(self) -> dict[str, Any]:
-        """The entries of `run.json` that say which run this is."""
-        return {"benchmark": self.benchmark.name, "asked": self.asked, "identity": self.identity}
-
     @cached_property
     def loaded(self) -> data.Loaded:
         """All items of the categories, and the effects of settings on them."""
@@ -186,21 +171,24 @@ class Plan:
         names = ("category", "task", "why")
         return [{**dict(zip(names, key, strict=True)), "items": n} for key, n in counts.items()]
 
-    def requests(self, abilities: Abilities, partial: bool) -> Requests:
+    def requests(self, abilities: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
         Without a judge, we skip the tasks that need one, unless the user named them; if `partial`,
         also the tasks that this model does not support.
+
+        Args:
+            abilities: of model and judge, see `abilities_of`; or the `run.json` with them.
         """
         asked = self.asked
         answer_modes: dict[str, AnswerMode] = {}
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            types, modes = abilities.request_types, abilities.answer_modes
+            types, modes = abilities["request_types"], abilities["answer_modes"]
             mode = tasks.answer_mode(self.benchmark.tasks[task], asked["answer_mode"], types, modes)
             unsupported = self._unsupported(task, mode, abilities)
-            if reason := unsupported or self._ungraded(task, abilities.judge_request_types):
+            if reason := unsupported or self._ungraded(task, abilities["judge_request_types"]):
                 skipped[task] = reason
                 refused += [task] if not partial and (unsupported or self.config.tasks) else []
             elif mode:
@@ -236,18 +224,19 @@ class Plan:
         items, settings = self.items_by_task[task][:n], self.asked["settings"]
         return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
 
-    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Abilities) -> str:
+    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
         if mode:
             first = self._of_task(task, mode, 0, n=1)
             needed = {request.request_type for request in first if not request.of_judge}
-            if needed <= {*abilities.request_types}:
+            if needed <= {*abilities["request_types"]}:
                 return ""
         chosen = self.asked["answer_mode"]
         by_mode = f"read as {chosen}, " if chosen else ""
         request_types = self.benchmark.tasks[task].request_types_for(chosen)
-        reasons = [text for name, text in abilities.unsupported.items() if name in request_types]
-        has = f"{by_mode}the model has {', '.join(abilities.request_types)}"
+        unsupported = abilities["model"].get("unsupported", {})
+        reasons = [text for name, text in unsupported.items() if name in request_types]
+        has = f"{by_mode}the model has {', '.join(abilities['request_types'])}"
         return "; ".join([has, *reasons])
 
     def _ungraded(self, task: str, judge_request_types: Sequence[str]) -> str:

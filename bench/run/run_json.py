@@ -19,7 +19,7 @@ from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Abilities, Plan, Requests, Respondents
+from bench.run.plan import Plan, Requests, Respondents
 from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model
@@ -32,8 +32,8 @@ ROLES = ("model", "judge")
 # Entries on who answers at an endpoint.
 WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
-HASHES = ("tokenizer_hash", "chat_template_hash")
-IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
+IDENTITY = ["id", "revision", "base", "dtype", "prompt_date"]
+IDENTITY += ["tokenizer_hash", "chat_template_hash"]
 # What identifies a run beside its options, in words.
 CONTENTS = {
     "data_sha256": "the content of --data",
@@ -71,7 +71,8 @@ def existing_run(plan: Plan) -> dict[str, Any]:
             asked[role] == name or (content and content == records.file_hash(recorded, role))
         ):
             asked[role] = recorded.get(role)
-    differ = differences(_spelled(metadata), _spelled({**plan.entries, "asked": asked}))
+    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, asked)
+    differ = differences(old, new)
     if recorded["judge"] is None and plan.asked["judge"]:
         judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
         if "needed" not in judged:  # no task was left out for lack of a judge, so we can add one
@@ -83,15 +84,13 @@ def existing_run(plan: Plan) -> dict[str, Any]:
     return metadata
 
 
-def _spelled(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a run, by options as the user writes them."""
-    asked = {**metadata["asked"], **metadata["asked"].get("generation", {})}
-    spelled = {"benchmark": metadata["benchmark"]}
-    spelled |= {f"--set {name}": value for name, value in asked.pop("settings").items()}
-    asked.pop("generation", None)
+    spelled = {"benchmark": benchmark}
+    spelled |= {f"--set {name}": value for name, value in asked["settings"].items()}
     known = RunConfig.described()
-    for name, value in asked.items():
-        if value not in (None, "", [], {}):
+    for name, value in {**asked, **asked.get("generation", {})}.items():
+        if name not in ("settings", "generation") and value not in (None, "", [], {}):
             spelled[CONTENTS.get(name) or (RunConfig.flag(name) if name in known else name)] = value
     return spelled
 
@@ -173,10 +172,11 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
     is_new = not metadata
     new_roles = [role for role in models.roles if not metadata.get(role)]
     if new_roles:
-        metadata |= plan.entries
+        metadata |= {"benchmark": plan.benchmark.name, "asked": plan.asked}
+        metadata["identity"] = plan.identity
     for role in new_roles:
         metadata |= entries(role, models[role])
-    requests = plan.requests(Abilities.recorded(metadata), partial)
+    requests = plan.requests(metadata, partial)
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     if new_roles:
         metadata["requests"] = requests.total

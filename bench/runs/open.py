@@ -339,9 +339,10 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
 
 
 def model_names(runs: Sequence[Run]) -> list[str]:
-    """Name each run's model: its short name if this is unique, otherwise the user's name."""
-    n_models = Counter(label for _, label in {(run.model, run.label) for run in runs})
-    return [run.label if n_models[run.label] == 1 else run.model for run in runs]
+    """Name each run's model: its short name, or the user's name if two models share that one."""
+    models = {(run.benchmark, run.label, run.model) for run in runs}
+    n_models = Counter((benchmark, label) for benchmark, label, _ in models)
+    return [run.label if n_models[run.benchmark, run.label] == 1 else run.model for run in runs]
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
