@@ -190,11 +190,10 @@ def parsed(content: str, key: str) -> Any:
 
 
 def first_choice(body: Any) -> dict[str, Any] | None:
-    """Return the first choice of an answer, if any; SGLang's batches have one and no list."""
+    """Return the first choice of an answer, if any."""
     if any(at(body, name) is True for name in FILTER_FIELDS):
         raise Unanswered(REFUSED)
-    choices = at(body, "choices")
-    choice = choices if isinstance(choices, dict) else at(choices, 0)
+    choice = at(body, "choices", 0)
     return choice if isinstance(choice, dict) else None
 
 

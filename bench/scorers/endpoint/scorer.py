@@ -188,14 +188,13 @@ class Endpoint(Model):
         self._note("model", body.get("model"))
         self._note("provider", body.get("provider", provider))
         self._note("system fingerprint", body.get("system_fingerprint"))
-        choice = responses.first_choice(body)
-        tokens = at(choice, "logprobs", "content")
+        tokens = at(body, "choices", 0, "logprobs", "content")
         if isinstance(tokens, list) and 0 < written < len(tokens):
             raise Broken(
                 f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
                 f"of {written:,}"
             )
-        return {**body, "choices": [choice]}
+        return body
 
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
