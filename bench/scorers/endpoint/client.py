@@ -1,7 +1,7 @@
 """Send requests to a server: several at once, within a budget, and again after failures.
 
 openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
-and size, and translates unusual errors into ones that openai's client knows.
+and size, and answers with status 503 if another try may help.
 """
 
 import asyncio
@@ -260,7 +260,11 @@ class _Http(openai.DefaultAsyncHttpxClient):
             request.headers[name] = start + self._server.key
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request once; the parsed answer or the error is in the response's extensions."""
+        """Send a request once; the parsed answer is in the extensions of the response.
+
+        If another try may help, they hold the error for the case that it does not; other errors are
+        raised.
+        """
         for budget in self._client.budgets:
             budget.take_request()
         self._client.requests += 1
@@ -273,21 +277,11 @@ class _Http(openai.DefaultAsyncHttpxClient):
                     await response.aclose()
         except TimeoutError:
             reason = f"no complete answer within {self._client.limits.timeout:g} s"
-            self._client.wait(reason)
-            raise httpx2.ReadTimeout(reason) from None
+            return self._passing(request, reason)
         except httpx2.DecodingError:
             raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
         except (httpx2.RequestError, ssl.SSLError) as error:
-            reason = self._why_unreached(error)
-            self._client.wait(reason)
-            raise httpx2.ConnectError(reason) from None
-        return self._in_form(response, content)
-
-    def _in_form(self, response: httpx2.Response, content: str) -> httpx2.Response:
-        """Return a response in the form that openai's client knows.
-
-        An error with status 200 gets a status of its own, and each error says whether it may pass.
-        """
+            return self._passing(request, self._why_unreached(error))
         body = responses.parsed(content, self._server.key)
         status, texts = response.status_code, "\n".join(failures.error_texts(body))
         label = f"status {status}"
@@ -298,21 +292,27 @@ class _Http(openai.DefaultAsyncHttpxClient):
             return httpx2.Response(200, request=response.request, extensions=answer)
         failures.check_refused_text(status, texts)
         after = failures.retry_after(response.headers)
-        headers = {"x-should-retry": "false"}
-        refusal = Refusal.of_status(self._server, label, status, texts)
-        is_passing = status in failures.TRANSIENT or status >= 500
-        if is_passing and (after or not failures.is_unpaid(texts)):
-            headers = {"x-should-retry": "true", "retry-after": str(after or "")}
-            reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
-            refusal = Refusal.after_retries(self._server.url, reason, status)
-            if isinstance(after, float) and after > LONGEST_WAIT:
-                reason = f"asks to wait {after:,.0f} s ({reason})"
-                refusal = Refusal(self._server.url, reason, status, is_general=True)
-            self._client.wait(reason)
-        extensions = {"refusal": refusal}
-        return httpx2.Response(
-            status, request=response.request, headers=headers, extensions=extensions
-        )
+        may_pass = status in failures.TRANSIENT or status >= 500
+        if not may_pass or (failures.is_unpaid(texts) and not after):
+            raise Refusal.of_status(self._server, label, status, texts)
+        reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+        if isinstance(after, float) and after > LONGEST_WAIT:
+            reason = f"asks to wait {after:,.0f} s ({reason})"
+            raise Refusal(self._server.url, reason, status, is_general=True)
+        return self._passing(request, reason, status, after)
+
+    def _passing(
+        self,
+        request: httpx2.Request,
+        reason: str,
+        status: int = 0,
+        after: float | str | None = None,
+    ) -> httpx2.Response:
+        """Return the response for which openai's client waits and tries again."""
+        self._client.wait(reason)
+        refusal = Refusal.after_retries(self._server.url, reason, status)
+        headers, extensions = {"retry-after": str(after or "")}, {"refusal": refusal}
+        return httpx2.Response(503, request=request, headers=headers, extensions=extensions)
 
     def _why_unreached(self, error: BaseException) -> str:
         """Explain why no answer came; raise Refusal if another try cannot help."""

@@ -175,8 +175,6 @@ class Endpoint(Model):
             )
         except openai.APIStatusError as error:
             raise error.response.extensions["refusal"] from None
-        except openai.APIConnectionError as error:
-            raise Refusal.after_retries(self.server.url, str(error.__cause__)) from None
         response = content.response
         body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
