@@ -25,7 +25,6 @@ from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model, digest
 from bench.scorers.local import hub
-from bench.scorers.names import short_name
 from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -246,7 +245,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
-    name = plan.config.name or short_name(model.display_name)
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
@@ -264,7 +262,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
-        **({"name": name} if name else {}),
         "packages": packages(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -18,7 +18,7 @@ from bench.scorers.endpoint.failures import (
     status_in,
 )
 from bench.scorers.endpoint.keys import redacted
-from bench.tasks.replies import is_tag, plain
+from bench.tasks.replies import plain
 
 NO_PROTOCOL = "something other than OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
@@ -105,18 +105,6 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
                 raise Broken(NO_NUMBER)
             tokens[token, value] = None
     return list(tokens)
-
-
-def begins_thought(choice: dict[str, Any], tokens: Sequence[tuple[str, float]]) -> bool:
-    """Return whether the first token of a reply belongs to a thought."""
-    if keeps_thought_apart(choice) and not text_of(choice).strip():
-        return True
-    return bool(tokens) and is_tag(likeliest(tokens).strip())
-
-
-def likeliest(tokens: Sequence[tuple[str, float]]) -> str:
-    """Return the likeliest of some tokens with their log-probabilities."""
-    return max(tokens, key=lambda token: token[1])[0]
 
 
 def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
