@@ -32,10 +32,10 @@ from bench.benchmarks.nli_coal.outcomes import CROSSED
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import Estimate, estimate, interval, resample
+from bench.metrics.bootstrap import Estimate, count_clusters, interval, replicate, resample
 from bench.metrics.engine import Scoring
 from bench.metrics.significance import slope_test
-from bench.metrics.statistics import _mean_ratio, compare
+from bench.metrics.statistics import _mean_ratio, _weights_of_parts, compare
 from bench.metrics.table import ALL
 from tests.benchmarks.no_effect import (
     KINDS,
@@ -264,9 +264,9 @@ def intervals(side, limits):
     totals = resample(rows.assign(all="all", unit=rows.index), "all", "unit", columns)
     ends = []
     for at in range(0, len(columns), 2):
-        ratio = _mean_ratio(totals, [at + 1])[0]
-        own = partial(lambda sums, at, ratio: ratio(sums[..., at : at + 2]), at=at, ratio=ratio)
-        ends.append(estimate(totals, own, limits, columns[at + 1]))
+        ratio = partial(_mean_ratio, _weights_of_parts(totals, [at + 1]), at=at)
+        (rests_on,) = count_clusters(totals, np.full((1, 1), True), columns[at + 1])
+        ends.append(interval(replicate(totals, ratio), rests_on, limits))
     return pd.DataFrame(ends, columns=["estimate", "ci_low", "ci_high"])
 
 
