@@ -97,7 +97,7 @@ def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
 
 def _of(formula: Callable[[np.ndarray], np.ndarray], columns: Sequence[str] = CELLS) -> OfSums:
     """Make a function of sums from a formula of counts."""
-    return lambda sums: formula(counts_of(sums, columns)).reshape(sums["answered"].shape)
+    return lambda sums: formula(counts_of(sums, columns)).reshape(sums[columns[0]].shape)
 
 
 def _share(label: int, k: int, genders: Sequence[int] = (WOMAN, MAN)) -> OfSums:

@@ -95,9 +95,8 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
         cells = [sizes.get((category, name, gender), 0) for name in SETS for gender in GENDERS]
         for predictor, rule in PREDICTORS.items():
             labels = [LETTERS[letter] for letter in rule.replace(" ", "")]
-            counts = np.zeros((1, 1, len(SUMS)))
-            counts[..., : len(CELLS)] = (np.array(cells)[:, None] * np.array(labels)).ravel()
-            sums = Sums(SUMS, counts)
+            counts = np.array(cells)[:, None] * np.array(labels)
+            sums = Sums(CELLS, counts.reshape(1, 1, -1))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {metric.name: float(metric.values(sums)[0, 0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
