@@ -94,16 +94,6 @@ def constant_answers(
     return warnings
 
 
-def incomplete_lists(complete: float, n: float) -> str:
-    """Warn if some of `n` scenarios could not be read, as long lists are excluded more often."""
-    if not 0 < complete < CONSTANT * n:
-        return ""
-    return (
-        f"{complete:.0f} of {n:.0f} instances have an answer to every question; longer lists "
-        "are left out more often and score lower, so compare by list length"
-    )
-
-
 def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return all rows, and the rows of each category."""
     by_category = rows.groupby("category", sort=False)
