@@ -1,7 +1,7 @@
 """Find McBE's official prompts in the authors' scripts; the scripts are never run.
 
 A prompt is an f-string that a function assigns to `prompt`. The four prompts of the judge become
-one template, with the criteria, maxima and weights in which they differ.
+one template, with the criteria and maxima in which they differ; the weights are those of the score.
 """
 
 import ast

@@ -25,8 +25,6 @@ DIRECTIONS = {"female": ((PS, WOMAN), (AS, MAN)), "male": ((PS, MAN), (AS, WOMAN
 NO_ANSWER = "no readable answer"
 EMPTY_SET = "no readable answer in one of the sets"
 ONE_DIRECTION = "no readable answer about occupations of one direction of stereotype"
-
-
 # If the labels of PS and AS differ by less than this share of the labels that are not neutral, they
 # show no direction of stereotype.
 NO_DIRECTION = 0.02
