@@ -62,7 +62,9 @@ def page_jobs(plan: Study) -> list[Job]:
             source = analysis.source
             types = types_of_parameters(source)
             # An analysis uses the study's runs or data, or asks models under the study's limits.
-            shared = {name: plan.shared.options[name] for name in RESOURCES if name in plan.shared.options}
+            shared = {
+                name: plan.shared.options[name] for name in RESOURCES if name in plan.shared.options
+            }
             shared |= {"runs": [], "keys": dict(plan.keys)}
             known = {name: value for name, value in shared.items() if name in types}
             known |= analysis.parameters
