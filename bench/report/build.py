@@ -73,7 +73,6 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         references = [m.label for m in plan.models if split_kind(m.model)[0] in REFERENCES]
         stack.enter_context(use_models([model.label for model in plan.models], references))
-        stack.callback(execute.end_kernels)
         # If we are killed, the report counts as changed; until then, its old index can be read.
         _notebook(folder, INDEX).unlink(missing_ok=True)
         say(f"in all: {summed(study_runs.estimates(plan, folder))}")
