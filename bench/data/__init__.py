@@ -196,12 +196,10 @@ def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
             content = hashlib.file_digest(stream, "sha256").digest()
         digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
-    categories = read_manifest(folder).categories
-    without_groups = [name for name in sorted(categories) if not categories[name].groups]
-    with_target = [name for name in sorted(categories) if categories[name].target]
-    marks = [f"{name} without groups" for name in without_groups]
-    marks += [f"{name} target {categories[name].target}" for name in with_target]
-    digest.update("".join(f"\0{mark}" for mark in marks).encode())
+    categories = sorted(read_manifest(folder).categories.items())
+    marks = [f"\0{name} without groups" for name, about in categories if not about.groups]
+    marks += [f"\0{name} target {about.target}" for name, about in categories if about.target]
+    digest.update("".join(marks).encode())
     return digest.hexdigest()
 
 
