@@ -24,7 +24,7 @@ from bench.report import execute, fingerprint, site, study_runs
 from bench.report.execute import Trouble
 from bench.report.jobs import Job, page_jobs
 from bench.report.site import Page
-from bench.report.study import ANSWERS, INDEX, Study
+from bench.report.study import ANSWERS, INDEX, Study, is_own
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import summed
 from bench.runs import records
@@ -177,7 +177,7 @@ def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> 
     inputs = fingerprint.of_page(shared, job._replace(parameters=parameters), folder)
     is_there = (folder / f"{job.name}.html").is_file() and (folder / "tables" / job.name).is_dir()
     notebook = _notebook(folder, job.name)
-    if is_there and not job.reads_anything and fingerprint.is_fresh(notebook, inputs):
+    if is_there and not is_own(job.source) and fingerprint.is_fresh(notebook, inputs):
         return None
     notebook.unlink(missing_ok=True)
     tables = folder / "tables" / job.name

@@ -26,12 +26,12 @@ WRITTEN = ("tables", "trained")
 def of_study(plan: Study) -> str:
     """Hash what all pages share: the code, the data, and the names of the models."""
     code = {"bench": PACKAGE_CODE.key()}
-    folders = []
-    for model, variant in plan.runs:
-        given = plan.run_options(model, variant).get("data")
-        folders.append(data.find(variant.benchmark, given).folder)
+    folders = [
+        data.find(variant.benchmark, plan.run_options(model, variant).get("data")).folder
+        for model, variant in plan.runs
+    ]
     # A parameter can name a benchmark.
-    for text in [*plan.benchmarks, *_texts([one.parameters for one in plan.analyses.values()])]:
+    for text in _texts([plan.benchmarks, *(part.parameters for part in plan.analyses.values())]):
         with suppress(BadInput):
             code[text] = benchmarks.get(text).code.key()
             folders.append(data.find(text).folder)
@@ -43,15 +43,15 @@ def of_study(plan: Study) -> str:
 
 def of_page(shared: str, job: Job, report: Path) -> str:
     """Hash the inputs of a page; `shared` is the hash of `of_study`."""
-    given = {name: value for name, value in job.parameters.items() if name not in WRITTEN}
+    parameters = {name: value for name, value in job.parameters.items() if name not in WRITTEN}
     # The runs have what their models answered, so we do not hash large files of models.
-    models = repr(given.pop("models", ())) if given.get("recorded") else ""
-    contents = [_content(text) for text in _texts(given)]
+    models = repr(parameters.pop("models", ())) if parameters.get("recorded") else ""
+    contents = [_content(text) for text in _texts(parameters)]
     source = [
         [cell["cell_type"], cell["source"], cell["metadata"].get("tags")]
         for cell in cells(job.source)
     ]
-    values = shared, source, given, models, contents
+    values = shared, source, parameters, models, contents
     return hash_inputs(*values, folder=report / "notebooks", but=report)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.files import read_json
-from bench.report.study import Study, at, is_own, merged
+from bench.report.study import Study, at, merged
 
 # Notebooks read records, so only notebooks that ask a model need these options.
 RESOURCES = ("device", "batch_tokens", "scheduler", "resources", "limits")
@@ -31,11 +31,6 @@ class Job(NamedTuple):
     source: Path
     parameters: dict[str, Any]
     variants: Sequence[str] | None = None
-
-    @property
-    def reads_anything(self) -> bool:
-        """Whether the notebook is the user's, so that we do not know what its page depends on."""
-        return is_own(self.source)
 
 
 def page_jobs(plan: Study) -> list[Job]:

@@ -5,16 +5,16 @@ A model that fails stops no other one.
 
 import json
 from collections.abc import Mapping
-from itertools import chain, count
+from itertools import chain, count, product
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.config import Limits, RunConfig, Where
 from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
-from bench.report.study import Study, StudyModel, Variant
+from bench.report.study import Study, StudyModel, StudyOptions, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
 from bench.runs import records
@@ -52,15 +52,15 @@ def run_folder(folder: Path, cell: Cell) -> Path:
 def budgets(plan: Study) -> Budgets:
     """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
 
-    def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
-        return budgets_of(Limits.of(options.get("limits")), owner)
+    def of(part: StudyOptions, owner: str) -> tuple[Budget, ...]:
+        return budgets_of(Limits.of(part.options.get("limits")), owner)
 
-    of_study = own(plan.shared.options, "the study")
-    of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
-    of_models = {model.folder: own(model.options, model.label) for model in plan.models}
+    of_study = of(plan.shared, "the study")
+    of_variants = {variant.key: of(variant, variant.title) for variant in plan.variants}
+    of_models = {model.folder: of(model, model.label) for model in plan.models}
     return {
-        cell.place: (*of_study, *of_variants[cell.variant.key], *of_models[cell.model.folder])
-        for cell in cells(plan)
+        (model, variant): (*of_study, *of_variants[variant], *of_models[model])
+        for model, variant in product(of_models, of_variants)
     }
 
 
@@ -84,26 +84,26 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
         BadInput: no run is possible.
     """
     folder = default_folders.report(plan.name, out)
-    known: dict[str, Estimate] = {}
+    counts: dict[str, Estimate] = {}
     estimates = []
     skipped: dict[str, list[str]] = {}
     not_counted = {"name", *Where.model_fields}
     runs = cells(plan)
     with progress(len(runs), "counting", "runs") as bar:
         for cell in runs:
-            model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
+            model, variant, out = cell.model, cell.variant, run_folder(folder, cell)
             spec = Path(model.model).name if model.is_missing else model.model
             options = plan.run_options(model, variant)
             asked = {name: value for name, value in options.items() if name not in not_counted}
             key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
-            key = str(own) if own.exists() else key
-            options |= {"benchmark": variant.benchmark, "model": spec}
+            key = str(out) if out.exists() else key
+            options |= {"benchmark": variant.benchmark, "model": spec, "out": out}
             try:
-                config = RunConfig.of({**options, "out": own})
-                if key not in known:
-                    known[key] = _counted(config, own)
-                counts = known[key]._replace(benchmark=variant.title, model=model.label)
-                estimates.append(priced(counts, config))
+                config = RunConfig.of(options)
+                if key not in counts:
+                    counts[key] = _counted(config, out)
+                of_run = counts[key]._replace(benchmark=variant.title, model=model.label)
+                estimates.append(priced(of_run, config))
             except (BadInput, RunFailed) as error:
                 skipped.setdefault(str(error), []).append(f"{model.label} on {variant.title}")
             bar.update()
