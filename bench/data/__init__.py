@@ -261,12 +261,9 @@ def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
 
 def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame":
     """Put the fields of its item beside each record; the category is the item's."""
-    import pandas as pd
-
-    fields = items.set_index("item_id").loc[records.item_id]
     # This raises an error if two items have one id.
-    indexed = records.drop(columns="category").set_axis(fields.index)
-    return pd.concat([indexed, fields], axis=1).reset_index(drop=True)
+    rows = records.drop(columns="category")
+    return rows.merge(items, how="left", on="item_id", validate="many_to_one")
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
