@@ -175,12 +175,11 @@ def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> 
     if job.variants is not None and not runs and not any(map(run_folders, patterns)):
         return Trouble(NoRuns.__name__, "it has no runs")
     inputs = fingerprint.of_page(shared, job._replace(parameters=parameters), folder)
-    is_there = (folder / f"{job.name}.html").is_file() and (folder / "tables" / job.name).is_dir()
-    notebook = _notebook(folder, job.name)
+    notebook, tables = _notebook(folder, job.name), folder / "tables" / job.name
+    is_there = (folder / f"{job.name}.html").is_file() and tables.is_dir()
     if is_there and not is_own(job.source) and fingerprint.is_fresh(notebook, inputs):
         return None
     notebook.unlink(missing_ok=True)
-    tables = folder / "tables" / job.name
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
