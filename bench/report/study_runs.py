@@ -5,7 +5,7 @@ A model that fails stops no other one.
 
 import json
 from collections.abc import Mapping
-from itertools import chain, count, product
+from itertools import chain, product
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, StudyOptions, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
-from bench.runs import records
 from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
 
@@ -31,12 +30,16 @@ FAILED = "failed"
 
 
 class Cell(NamedTuple):
-    """The state of one model on one variant, one of those above, and its reason."""
+    """The state of one model on one variant, one of those above, and its reason.
+
+    `run` is the name of its run's folder, if an earlier run has the folder of the variant's name.
+    """
 
     model: StudyModel
     variant: Variant
     state: str
     why: str = ""
+    run: str = ""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -46,7 +49,7 @@ class Cell(NamedTuple):
 
 def run_folder(folder: Path, cell: Cell) -> Path:
     """Return the folder of a run in a report's folder."""
-    return folder / "runs" / cell.model.folder / cell.variant.key
+    return folder / "runs" / cell.model.folder / (cell.run or cell.variant.key)
 
 
 def budgets(plan: Study) -> Budgets:
@@ -121,9 +124,9 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
 def _counted(config: RunConfig, folder: Path) -> Estimate:
     try:
         return counted(config, partial=True)
-    except AnotherRun as other:  # `ask` will move the other run away
-        kept = config.model_copy(update={"out": _kept(folder, other.identity)})
-        return counted(kept, partial=True)
+    except AnotherRun as other:
+        config = config.model_copy(update={"out": _beside(folder, other.identity)})
+        return counted(config, partial=True)
 
 
 def ask_models(plan: Study, folder: Path) -> list[Cell]:
@@ -155,19 +158,9 @@ def ask_models(plan: Study, folder: Path) -> list[Cell]:
     return [by_place[cell.place] for cell in cells(plan)]
 
 
-def _kept(out: Path, identity: str) -> Path:
-    """Return the folder of a run that moved away for another one."""
+def _beside(out: Path, identity: str) -> Path:
+    """Return the folder of a run beside an earlier run with other options."""
     return out.with_name(f"{out.name}.{identity}")
-
-
-def _exchange(out: Path, identity: str) -> None:
-    """Rename the run in `out`, and bring back the run with `identity`, if it exists."""
-    before = _kept(out, records.read_run_json(out)["identity"])
-    # Two runs can begin with one identity, for example with and without a judge.
-    names = (before.with_name(f"{before.name}.{k}") if k > 1 else before for k in count(1))
-    out.rename(next(name for name in names if not name.exists()))
-    if (kept := _kept(out, identity)).exists():
-        kept.rename(out)
 
 
 def ask(
@@ -180,14 +173,14 @@ def ask(
     """
     benchmark, model = cell.variant.benchmark, cell.model.model
     out, options = run_folder(folder, cell), plan.run_options(cell.model, cell.variant)
-    options |= {"partial": True, "out": out, "loaded": loaded}
+    options |= {"partial": True, "loaded": loaded}
     options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:
         try:
-            evaluate(benchmark, model, **options)
+            evaluate(benchmark, model, out=out, **options)
         except AnotherRun as other:
-            _exchange(out, other.identity)
-            evaluate(benchmark, model, **options)
+            cell = cell._replace(run=_beside(out, other.identity).name)
+            evaluate(benchmark, model, out=run_folder(folder, cell), **options)
         return cell._replace(state=DONE)
     except NotApplicable as refusal:
         return cell._replace(state=NOT_APPLICABLE, why=str(refusal))
