@@ -141,7 +141,7 @@ def find_all(
 
     Args:
         data: the folder of each benchmark, in JSON too, as papermill's `-p` gives it; or `samples`
-            for all. `find` looks for the others.
+            for all. `find` looks for the data of benchmarks without a folder.
     """
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
     if isinstance(data, str) and not data.startswith("{"):

@@ -84,7 +84,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         pages = _make_pages(folder, jobs, run_notebook)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [f"notebook {page.name}" for page in pages if page.is_failed]
-        say("writing the pages, those of answers and the index")
+        say("writing the pages and the index")
         report = site.Site(plan, folder, [page for page in pages if not page.is_left_out], runs)
         report.write()
         index = index_job(plan, cells, [*pages, *report.answers.values()])

@@ -113,7 +113,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         code = [cell for cell in section if cell.cell_type == "code"]
         if not code or any(cell.outputs for cell in code):
             cells += section
-    # Move the answer below the first text, and its notice to those of the runs below the answer.
+    # Move the answer below the first text, and the notice in this text below the answer.
     others = [cell for cell in cells if FINDING not in _tags(cell)]
     answers = [cell for cell in cells if FINDING in _tags(cell)]
     notices = []
