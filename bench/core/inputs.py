@@ -128,19 +128,15 @@ class Code:
                     states.append((file, state.st_ino, state.st_size, times))
         return states
 
-    def is_current(self) -> bool:
-        """Return whether the files are still those that were imported."""
-        return self._state() == self._imported
-
     @cached_property
     def sha256(self) -> str:
-        """The hash of the imported files; "" if they have changed before we could hash them."""
-        content = _digest([_content(path) for path in self.paths])
-        return content if self.is_current() else ""
+        """The hash of the files when they are first hashed."""
+        return _digest([_content(path) for path in self.paths])
 
     def key(self) -> str:
-        """Return the hash of the files; if they have changed, one that nothing else has."""
-        return self.sha256 if self.is_current() and self.sha256 else os.urandom(16).hex()
+        """Return the hash of the files; if they changed since their import, one of its own."""
+        content = self.sha256
+        return content if self._state() == self._imported else os.urandom(16).hex()
 
 
 STARTED = time.time_ns()
