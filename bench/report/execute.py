@@ -45,9 +45,9 @@ class OwnKernel(AsyncKernelManager):
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
-    async def start_kernel(self, **options: Any) -> None:
+    def start_kernel(self, **options: Any) -> Any:
         folders = os.pathsep.join(map(os.path.abspath, sys.path))
-        await super().start_kernel(env=os.environ | {"PYTHONPATH": folders}, **options)
+        return super().start_kernel(env=os.environ | {"PYTHONPATH": folders}, **options)
 
 
 def run_notebook(
