@@ -71,9 +71,8 @@ class Source:
 
     def describe(self) -> dict[str, Any]:
         """Return the description for `run.json`."""
-        texts = {field.name: getattr(self, field.name) for field in fields(self)}
-        named = {"benchmark": self.benchmark.name, "folder": str(self.folder)}
-        return {**texts, **named, "sha256": self.sha256}
+        values = {"benchmark": self.benchmark.name, "folder": str(self.folder)}
+        return {**vars(self), **values, "sha256": self.sha256}
 
 
 class SettingEffect(NamedTuple):
