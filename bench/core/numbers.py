@@ -16,7 +16,7 @@ WHOLE = 2.0**53
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
-    """Round to so many decimals; a zero has no sign."""
+    """Round to a number of decimals; a zero has no sign."""
     if not abs(value) < WHOLE:  # also NaN and infinite numbers
         return Decimal(value)
     exact = Decimal(f"{value:.{DIGITS}g}")
@@ -24,7 +24,7 @@ def half_up(value: float, digits: int = 0) -> Decimal:
 
 
 def decimals(value: float, digits: int = 0) -> str:
-    """Write a number with so many decimals; NaN is a dash."""
+    """Write a number with this number of decimals; NaN is a dash."""
     if math.isnan(value):
         return "—"
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
