@@ -4,18 +4,14 @@ rows = printed.beside(scores, printed.numbers("Table 3"), paper={"my-bert": "BER
 printed.grid(rows, ["category", "model"], ["task", "metric"])
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
 from bench.core.numbers import decimals
 from bench.core.text import read_mapping
-
-# What tells a tuned model from its base model in their names.
-TUNED = re.compile(r"[-_](instruct|chat|it|sft)$", re.IGNORECASE)
 
 
 def numbers(source: str = "") -> pd.DataFrame:
@@ -75,9 +71,14 @@ def beside(
     pairs = []
     for model, asked_as in asked.itertuples(index=False):
         name = names.get(model, names.get(asked_as, ""))
+        path = _checkpoint(asked_as)
+        own = {name} if name else {model, path.name, f"{path.parent.name}/{path.name}"}
+        own = set(map(str.casefold, own)) - {""}
         for as_model, checkpoint, ending in known.itertuples(index=False):
-            if as_model == name or (not name and _is_same(model, asked_as, as_model, ending)):
-                differs = _difference(asked_as, checkpoint or as_model)
+            if own & {as_model.casefold(), ending.casefold()}:
+                paper_name = checkpoint or as_model
+                is_same = path.name in ("", _checkpoint(paper_name).name)
+                differs = "" if is_same else f"{asked_as}; the paper's is {paper_name}"
                 pairs.append((model, as_model, checkpoint, differs))
     matched = pd.DataFrame(pairs, columns=["model", "as_model", "checkpoint", "differs"])
     table = table.rename(columns={"model": "as_model", "score": "printed"})
@@ -86,29 +87,10 @@ def beside(
     return table.merge(matched).merge(values, on=columns)
 
 
-def _is_same(model: str, asked_as: str, as_model: str, ending: str) -> bool:
-    """Return whether a model has the name of a model in the paper, or of its checkpoint."""
-    checkpoint = f"/{_checkpoint(asked_as)}"
-    names = (model.casefold(), checkpoint.rpartition("/")[2])
-    is_checkpoint = bool(ending) and checkpoint.endswith(f"/{ending.casefold()}")
-    return as_model.casefold() in names or is_checkpoint
-
-
-def _checkpoint(spec: str) -> str:
-    """Return the name of a checkpoint without its backend, host or commit, in small letters."""
-    return spec.partition("@")[0].rpartition(":")[2].replace("\\", "/").casefold()
-
-
-def _difference(asked_as: str, checkpoint: str) -> str:
-    """Name the difference between the model that was asked and that of the paper."""
-    own = _checkpoint(asked_as).rpartition("/")[2]
-    printed = _checkpoint(checkpoint).rpartition("/")[2]
-    if own in ("", printed):
-        return ""
-    if TUNED.sub("", own) == TUNED.sub("", printed):
-        kind = "a tuned model" if TUNED.search(own) else "a base model"
-        return f"{kind}; the paper's is {checkpoint}"
-    return f"{asked_as}; the paper's is {checkpoint}"
+def _checkpoint(spec: str) -> PurePosixPath:
+    """Return the path of a checkpoint without its backend, host or commit, in small letters."""
+    path = spec.partition("@")[0].rpartition(":")[2]
+    return PurePosixPath(path.replace("\\", "/").casefold())
 
 
 def grid(
@@ -138,10 +120,8 @@ def grid(
     if rows.empty:
         return pd.DataFrame(columns=[*index])
     rows = rows.assign(cell=[_cell(row, digits) for row in rows.itertuples()])
-    heads = rows[list(columns)].astype(str).agg(" ".join, axis=1)
-    table = rows.assign(head=heads).pivot_table(
-        "cell", list(index), "head", aggfunc="first", sort=False
-    )
+    rows["head"] = rows[list(columns)].astype(str).agg(" ".join, axis=1)
+    table = rows.pivot_table("cell", list(index), "head", aggfunc="first", sort=False)
     table = table.fillna("").rename_axis(columns=None)
     if "model" in index:
         table["differs"] = rows.groupby(list(index), sort=False).differs.first()
