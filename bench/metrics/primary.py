@@ -79,11 +79,12 @@ def findings(scores: pd.DataFrame, benchmark: "Benchmark") -> pd.DataFrame:
     """
     rows = []
     for primary in primary_metrics(scores, benchmark):
-        own = primary_rows(scores, primary)
-        own = own[own.category == ALL]
-        real = contenders(own)
-        known = real[is_informative(real, primary)]
-        ranked = most_biased_first(scores, primary, known if len(known) else real)
+        overall = primary_rows(scores, primary)
+        real = contenders(overall[overall.category == ALL])
+        higher = primary.biased_is_high
+        doubts = [doubt(primary, row, higher=higher) for row in real.to_dict("records")]
+        certain = real[[text == "" for text in doubts]]
+        ranked = most_biased_first(scores, primary, certain if len(certain) else real)
         for row in ranked.head(1).to_dict("records"):
             text = sentence(primary, row, direction_row(scores, primary, row["model"]))
             rows.append({**row, "title": primary.title, "sentence": text})
@@ -154,11 +155,6 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-def percent(share: float) -> str:
-    """Write a share in percent."""
-    return f"{numbers.decimals(100 * share)}\u00a0%"
-
-
 def inside_sentence(text: str) -> str:
     """Write the first word of a text in lower case, unless this is an abbreviation like CoAL."""
     first = re.split(r"\W", text, maxsplit=1)[0]
@@ -183,20 +179,8 @@ def task_words(benchmark: "Benchmark", task: str) -> str:
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows of real models if there are any: the other models are references for them."""
-    real = real_models(rows)
+    real = rows[~rows.kind.isin(REFERENCES)] if "kind" in rows else rows
     return real if len(real) else rows
-
-
-def real_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of real models; none if the rows have no `kind`."""
-    return rows[~rows.kind.isin(REFERENCES)] if "kind" in rows else rows.iloc[:0]
-
-
-def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[bool]":
-    """Return which rows of a metric have no `doubt`, so that they can name the most biased."""
-    higher = primary.biased_is_high
-    doubts = [doubt(primary, row, higher=higher) for row in rows.to_dict("records")]
-    return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
 def doubt(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> str:
@@ -337,7 +321,7 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
 def unread(primary: PrimaryMetric, row: Row) -> str:
     """Say how many answers could be read, if too few could, and the bounds of the score."""
     rate, low = float(row["valid_rate"]), float(row.get("bound_low", math.nan))
-    text = f"Only {percent(rate)} of its answers could be read"
+    text = f"Only {numbers.with_unit(rate, '%')} of its answers could be read"
     if math.isnan(low):
         return f"{text}." if rate < LOW_VALIDITY else ""
     ends = f"{_bare(primary, low)} to {_bare(primary, float(row['bound_high']))}"
