@@ -26,9 +26,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from bench import __version__
 from bench.benchmarks import get
-from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.numbers import decimals, p_value
 from bench.core.text import PLAIN, as_html, column, sentences, shortened
@@ -44,7 +42,7 @@ from bench.show.paper import paper_table
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["bibtex", "cautions", "findings", "glance", "notes", "paper_table", "publish"]
+__all__ = ["cautions", "findings", "glance", "notes", "paper_table", "publish"]
 
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
@@ -71,15 +69,6 @@ HEADS = {
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
-# This workbench in BibTeX.
-OWN_ENTRY = f"""\
-@software{{bias_workbench,
-  author = {{{{bias-workbench authors}}}},
-  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
-  version = {{{__version__}}},
-  year = {{2026}}
-}}
-"""
 
 
 def __dir__() -> list[str]:
@@ -349,24 +338,6 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
         }
     variants, models = dict.fromkeys(asked.variant), dict.fromkeys(asked.model)
     return _html("glance", headings, list(variants), list(models), cells, notes)
-
-
-def bibtex(papers: Sequence[Paper]) -> str:
-    """Return papers, and the workbench, as BibTeX."""
-    entries = []
-    for paper in papers:
-        family = paper.authors[0].split()[-1].lower()
-        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
-        # Braces keep the capitals of a title.
-        entries.append(
-            f"@inproceedings{{{family}{paper.year}{word},\n"
-            f"  author = {{{' and '.join(paper.authors)}}},\n"
-            f"  title = {{{{{paper.title}}}}},\n"
-            f"  booktitle = {{{paper.venue}}},\n"
-            f"  year = {{{paper.year}}},\n"
-            f"  url = {{{paper.url}}}\n}}\n"
-        )
-    return "\n".join([*entries, OWN_ENTRY])
 
 
 def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:
