@@ -288,23 +288,20 @@ def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
         return outcomes.iloc[:0]
     if line.task != ALL or line.tasks:
         outcomes = outcomes[outcomes.task.isin(line.tasks or [line.task])]
-    unread, value, weight = (
-        outcomes.answered - outcomes.parsed,
-        outcomes[line.column],
-        outcomes[line.of],
+    units = outcomes.assign(
+        value=outcomes[line.column],
+        weight=outcomes[line.of],
+        part=ALL if line.pools_tasks else outcomes.task,
     )
-    # An unreadable answer counts as 0 at least and as 1 at most, or as the outcomes themselves say.
-    low, of_ends = value.fillna(0.0), weight.fillna(0.0)
-    high = low + unread
-    if line.of != "answered":
-        of_ends = of_ends + unread
     if f"{line.column}_lowest" in outcomes:
-        low, high = outcomes[f"{line.column}_lowest"], outcomes[f"{line.column}_highest"]
-        of_ends = low.notna().astype(float)
-    part = ALL if line.pools_tasks else outcomes.task
-    return outcomes.assign(
-        value=value, weight=weight, part=part, low=low, high=high, of_ends=of_ends
-    )
+        low = outcomes[f"{line.column}_lowest"]
+        high = outcomes[f"{line.column}_highest"]
+        return units.assign(low=low, high=high, of_ends=low.notna().astype(float))
+    # An unreadable answer counts as 0 at least and as 1 at most.
+    unread = outcomes.answered - outcomes.parsed
+    low = units.value.fillna(0.0)
+    of_ends = units.weight.fillna(0.0) + (0.0 if line.of == "answered" else unread)
+    return units.assign(low=low, high=low + unread, of_ends=of_ends)
 
 
 def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> pd.DataFrame:
@@ -333,32 +330,17 @@ def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> 
     is_against = gain * (tests.readable_first - tests.readable_second) < 0
     # We do not adjust this p: a doubt about a finding counts before it is certain.
     tests["by_unread"] = is_against & (tests.p_readable < 1 - LEVEL) & ~is_apart
-    pairs = zip(first, second, tests.estimate, strict=True)
     tests["by_letters"] = [
         by_letters(line, own[a], higher=estimate > 0)
         or by_letters(line, own[b], higher=estimate < 0)
-        for a, b, estimate in pairs
+        for a, b, estimate in zip(first, second, tests.estimate, strict=True)
     ]
-    pairs = zip(first, second, tests.estimate, strict=True)
-    scores = {name: row["score"] for name, row in own.items()}
-    tests["better"] = [_better(line, scores, *pair) for pair in pairs]
-    return tests
-
-
-def _better(
-    line: PrimaryMetric, scores: Mapping[Any, float], first: str, second: str, estimate: float
-) -> str:
-    """Return the model with the better score; "" if that is not known.
-
-    If the best value lies between the limits, a difference says who is nearer only for scores on
-    one side of it.
-    """
-    lower_is_worse = not line.biased_is_high
+    higher_is_worse = pd.Series(line.biased_is_high, tests.index)
+    is_known = tests.estimate.fillna(0) != 0
     if line.best is not None:
-        sides = {scores[first] > line.best, scores[second] > line.best}
-        if len(sides) > 1:
-            return ""
-        lower_is_worse = not sides.pop()
-    if np.isnan(estimate) or estimate == 0:
-        return ""
-    return first if (estimate > 0) == lower_is_worse else second
+        # A difference says which score is nearer to it only for scores on one side of it.
+        is_above = {name: row["score"] > line.best for name, row in own.items()}
+        higher_is_worse = first.map(is_above)
+        is_known &= higher_is_worse == second.map(is_above)
+    better = first.where((tests.estimate < 0) == higher_is_worse, second)
+    return tests.assign(better=better.where(is_known, ""))

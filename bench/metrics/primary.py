@@ -296,16 +296,16 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     while (
         place
         and digits < MOST_DIGITS
-        and _bare(primary, near, digits) == _bare(primary, baseline, digits)
+        and bare(primary, near, digits) == bare(primary, baseline, digits)
     ):
         digits += 1
     evidence = ["no interval: too few items in a category"]
     if not math.isnan(low):
-        ends = f"{_bare(primary, low, digits)} to {_bare(primary, high, digits)}"
+        ends = f"{bare(primary, low, digits)} to {bare(primary, high, digits)}"
         evidence = [f"95\u00a0% interval {ends}"]
     who, doubts = row.get("baseline_of") or primary.baseline, []
     if not math.isnan(baseline):
-        value = _bare(primary, baseline, digits)
+        value = bare(primary, baseline, digits)
         evidence.append(f"{place} {who}, {value}" if place else f"{who} {value}")
         if not place and not math.isnan(low) and not gap:
             doubts = [f"It cannot be told from {who}."]
@@ -324,7 +324,7 @@ def unread(primary: PrimaryMetric, row: Row) -> str:
     text = f"Only {numbers.with_unit(rate, '%')} of its answers could be read"
     if math.isnan(low):
         return f"{text}." if rate < LOW_VALIDITY else ""
-    ends = f"{_bare(primary, low)} to {_bare(primary, float(row['bound_high']))}"
+    ends = f"{bare(primary, low)} to {bare(primary, float(row['bound_high']))}"
     return f"{text}: depending on the others, this would be {ends}."
 
 
@@ -336,16 +336,16 @@ def short_title(primary: PrimaryMetric) -> str:
 def interval(primary: PrimaryMetric, row: Row) -> str:
     """Write the interval next to a score; "" if there is none."""
     low, high = float(row["ci_low"]), float(row["ci_high"])
-    return "" if math.isnan(low) else f"{_bare(primary, low)}–{_bare(primary, high)}"
+    return "" if math.isnan(low) else f"{bare(primary, low)}–{bare(primary, high)}"
 
 
 def number(primary: PrimaryMetric, row: Row) -> str:
     """Write the score in the primary metric's unit, or a dash if it is undefined."""
-    text = _bare(primary, float(row["score"]))
+    text = bare(primary, float(row["score"]))
     return f"{text}\u00a0%" if primary.share and text != "—" else text
 
 
-def _bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
+def bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
     """Write a score without its unit, with `more` decimals than usual."""
     if primary.share:
         return numbers.decimals(100 * value, more)
