@@ -209,8 +209,7 @@ def by_fields(
     units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
     added = [name for name in fields if name not in units]
     rows = units.merge(facts[["item_id", *added]], on="item_id").dropna(subset=added)
-    keys = ["task", "item_id", "repeat"]
-    n_models = rows.groupby(keys).model.transform("nunique")
+    n_models = rows.groupby(["task", "item_id", "repeat"]).model.transform("nunique")
     rows = rows[n_models == rows.model.nunique()]
     shares = share(
         rows,
@@ -335,12 +334,20 @@ def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> 
         or by_letters(line, own[b], higher=estimate < 0)
         for a, b, estimate in zip(first, second, tests.estimate, strict=True)
     ]
-    higher_is_worse = pd.Series(line.biased_is_high, tests.index)
-    is_known = tests.estimate.fillna(0) != 0
+    scores = {name: row["score"] for name, row in own.items()}
+    return tests.assign(better=_better(line, scores, tests))
+
+
+def _better(
+    line: PrimaryMetric, scores: Mapping[Any, float], pairs: pd.DataFrame
+) -> "pd.Series[str]":
+    """Return the model with the better score of each pair; "" if that is not known."""
+    higher_is_worse = pd.Series(line.biased_is_high, pairs.index)
+    is_known = pairs.estimate.fillna(0) != 0
     if line.best is not None:
         # A difference says which score is nearer to it only for scores on one side of it.
-        is_above = {name: row["score"] > line.best for name, row in own.items()}
-        higher_is_worse = first.map(is_above)
-        is_known &= higher_is_worse == second.map(is_above)
-    better = first.where((tests.estimate < 0) == higher_is_worse, second)
-    return tests.assign(better=better.where(is_known, ""))
+        is_above = {name: score > line.best for name, score in scores.items()}
+        higher_is_worse = pairs["first"].map(is_above)
+        is_known &= higher_is_worse == pairs.second.map(is_above)
+    better = pairs["first"].where((pairs.estimate < 0) == higher_is_worse, pairs.second)
+    return better.where(is_known, "")
