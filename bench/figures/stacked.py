@@ -21,6 +21,8 @@ KINDS = {
 BAR_HEIGHT, FRAME_HEIGHT = 0.32, 1.5
 # Bars of fewer per cent have no number.
 LEAST_WITH_NUMBER = 6
+# Numbers on colours of a smaller luminance are white.
+DARK = 0.2
 
 
 def stacked(kinds: pd.DataFrame) -> Figure:
@@ -46,12 +48,14 @@ def stacked(kinds: pd.DataFrame) -> Figure:
         bars = (100 * rows[[*KINDS]]).plot.barh(
             ax=ax, stacked=True, color=[*KINDS.values()], legend=False, width=0.8
         )
-        for container in bars.containers:
+        for container, colour in zip(bars.containers, KINDS.values(), strict=True):
+            is_dark = sns.utils.relative_luminance(colour) < DARK
             ax.bar_label(
                 container,
                 fmt=lambda percent: f"{percent:.0f}" if percent >= LEAST_WITH_NUMBER else "",
                 label_type="center",
                 fontsize="x-small",
+                color="white" if is_dark else "black",
             )
         ax.set(title=column(task), xlim=(0, 100), ylabel="", xlabel="per cent of the answers")
         ax.grid(axis="y", visible=False)

@@ -27,7 +27,6 @@ from bench.benchmarks.cbbq import scores as cbbq
 from bench.benchmarks.cbbq.outcomes import SUMS as CBBQ_SUMS
 from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.mcbe import scores as mcbe
-from bench.benchmarks.mcbe.instances import Values
 from bench.benchmarks.nli_coal.formulas import score_metrics
 from bench.benchmarks.nli_coal.outcomes import CROSSED
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
@@ -237,8 +236,8 @@ def mcbe_coverage(studies):
             own = own.melt("item_id", var_name="task", value_name="score")
             own = own.assign(category=category, stratum=category, repeat=0, cluster=own.item_id)
             parts.append(own.assign(answered=1.0, parsed=1.0, scored=1.0))
-        known = Values(pd.concat(parts, ignore_index=True))
-        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "official")
+        rows = pd.concat(parts, ignore_index=True)
+        scoring = mcbe.McbeScoring(rows, None, pd.DataFrame(), items, "official")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
