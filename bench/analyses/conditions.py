@@ -164,22 +164,21 @@ def _by_condition(
     """Group the runs of models that were asked under two conditions or more, on one benchmark."""
     rows = pd.DataFrame({"model": model_names(runs), "value": [condition(run) for run in runs]})
     rows["benchmark"] = [run.benchmark for run in runs]
-    counts = rows.groupby(["benchmark", "model"], sort=False).value.nunique()
-    asked_twice = counts[counts > 1].index.get_level_values("benchmark")
-    rows = rows[rows.benchmark.isin(asked_twice[:1])] if len(asked_twice) else rows
-    sides: dict[str, list[Run]] = {value: [] for value in rows.value}
-    for _model, own in rows.groupby("model", sort=False):
-        if len(set(own.value)) > 1:
-            chosen = _most_alike([runs[k] for k in own.index], list(own.value))
-            if conflict := data_conflict(list(chosen.values())):
-                raise BadInput(conflict)
-            for value, run in chosen.items():
-                sides[value].append(run)
-    if not any(sides.values()):
+    n_conditions = rows.groupby(["benchmark", "model"]).value.transform("nunique")
+    compared = rows[n_conditions > 1]
+    if compared.empty:
         values = rows.groupby(rows.model + " on " + rows.benchmark, sort=False).value.unique()
         have = "; ".join(f"{model}: {', '.join(own)}" for model, own in values.items())
         raise NoRuns(f"no model was asked under two {name}; there is {have}")
-    return {value: own for value, own in sides.items() if own}
+    compared = compared[compared.benchmark == compared.benchmark.iloc[0]]
+    sides: dict[str, list[Run]] = {value: [] for value in compared.value}
+    for _model, own in compared.groupby("model", sort=False):
+        chosen = _most_alike([runs[k] for k in own.index], list(own.value))
+        if conflict := data_conflict(list(chosen.values())):
+            raise BadInput(conflict)
+        for value, run in chosen.items():
+            sides[value].append(run)
+    return sides
 
 
 def _most_alike(runs: Sequence[Run], values: Sequence[str]) -> dict[str, Run]:

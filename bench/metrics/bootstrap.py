@@ -36,7 +36,7 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 
 # The lowest and the highest value of a score.
-Limits = tuple[float, float]
+Limits = Sequence[float]
 # A function of sums [n, strata, columns] that returns n numbers, NaN if undefined.
 Statistic = Callable[[np.ndarray], np.ndarray]
 # By stratum and kind of resampled units, the weights of clusters: float64 [draws, clusters].

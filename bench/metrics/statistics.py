@@ -607,7 +607,7 @@ def _without_parts(totals: Totals, weights: np.ndarray, bottoms: Sequence[int]) 
     )
 
 
-def _left_out(n: int, rows: str) -> str:
+def _left_out(n: float, rows: str) -> str:
     """Say how many rows are left out; "" if all are there."""
     return f"{n} {rows} are left out" if n else ""
 

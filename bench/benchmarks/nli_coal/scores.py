@@ -38,18 +38,14 @@ from bench.metrics.table import (
     ALL,
     CONSTANT,
     READABLE,
-    Metrics,
     Score,
     is_habit,
     is_preferred,
-    read_cards,
-    read_primary_metrics,
+    read_metrics,
 )
 from bench.tasks.nli_labels import LABELS
 
-CARDS = read_cards(__file__)
-PRIMARY_METRICS = read_primary_metrics(__file__)
-METRICS = Metrics(PRIMARY_METRICS, CARDS, presets_agree=True)
+METRICS = read_metrics(__file__, presets_agree=True)
 # If the labels of PS and AS differ by less than this share of the labels that are not neutral, they
 # show no direction of stereotype.
 NO_DIRECTION = 0.02
