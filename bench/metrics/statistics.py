@@ -13,7 +13,7 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -491,24 +491,15 @@ def _correlation(points: pd.DataFrame, function: str) -> dict[str, float]:
 def _exact_p(first: np.ndarray, second: np.ndarray) -> float:
     """Compute p of Spearman's coefficient over all orders of the points, two-sided.
 
-    We count the orders by the sum of products of ranks: adding one point of `first` at a time, from
-    each set of points of `second` that are taken. (scipy's `PermutationMethod` gives the same p and
-    takes ten seconds for nine points.)
+    (scipy's `PermutationMethod` gives the same p and takes ten seconds for nine points.)
     """
+    # Twice the ranks, which are whole numbers also for ties.
     first, second = (np.rint(2 * ranks).astype(int) for ranks in (first, second))
-    n = len(first)
-    most = int(np.sort(first) @ np.sort(second))
-    orders = np.zeros((2**n, most + 1))
-    orders[0, 0] = 1
-    for taken in range(2**n - 1):
-        for k in range(n):
-            if taken >> k & 1:
-                continue
-            product = first[taken.bit_count()] * second[k]
-            orders[taken | 1 << k, product:] += orders[taken, : most + 1 - product]
-    observed = int(first @ second)
-    tails = orders[-1, : observed + 1].sum(), orders[-1, observed:].sum()
-    return float(min(1.0, 2 * min(tails) / math.factorial(n)))
+    orders = np.fromiter(permutations(second.tolist()), np.dtype((int, len(second))))
+    products = orders @ first
+    observed = first @ second
+    tails = np.mean(products <= observed), np.mean(products >= observed)
+    return float(min(1.0, 2 * min(tails)))
 
 
 def _units(

@@ -186,14 +186,13 @@ def _texts(
     if name == "metric":
         return [measure_words(metric) for metric in values]
     is_percent = is_share & (name in SCORES) | (name in {*SHARES, *percent})
-    return [
-        _percent(value) if as_percent else _cell(value)
-        for value, as_percent in zip(values.tolist(), is_percent, strict=True)
-    ]
+    return list(map(_cell, values.tolist(), is_percent))
 
 
-def _cell(value: object) -> str:
+def _cell(value: Any, is_percent: bool = False) -> str:
     """Write a cell: three decimals, two from 10 on, six for small numbers, and no NaN."""
+    if is_percent:
+        return "" if math.isnan(value) else decimals(100 * value, 1)
     if isinstance(value, float):
         if math.isnan(value):
             return ""
@@ -205,10 +204,6 @@ def _cell(value: object) -> str:
         return ""
     is_count = isinstance(value, Integral) and not isinstance(value, bool)
     return f"{value:,}" if is_count else shortened(value, MAX_CELL_CHARS)
-
-
-def _percent(share: float) -> str:
-    return "" if math.isnan(share) else decimals(100 * share, 1)
 
 
 def _category_html(category: object) -> str:
