@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -42,7 +42,7 @@ from bench.show.paper import paper_table
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["cautions", "findings", "glance", "notes", "paper_table", "publish"]
+__all__ = ["cautions", "findings", "glance", "paper_table", "publish"]
 
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
@@ -279,17 +279,6 @@ def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":
     return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)
 
 
-def notes(texts: Iterable[str]) -> None:
-    """Show notes in one notice, to read before the first number.
-
-    Examples:
-        >>> notes(["The samples are too small to compare models."])
-        <IPython.core.display.HTML object>
-    """
-    if every := list(texts):
-        display(HTML(_html("notice", " ".join(filter(None, every)))))
-
-
 def cautions(runs: Sequence[Run]) -> None:
     """Show warnings about the models and data, to read before the first number.
 
@@ -299,7 +288,8 @@ def cautions(runs: Sequence[Run]) -> None:
         >>> cautions([run])
         <IPython.core.display.HTML object>
     """
-    notes(warnings(runs))
+    if texts := warnings(runs):
+        display(HTML(_html("notice", " ".join(texts))))
 
 
 def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
