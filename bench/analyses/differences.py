@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.analyses.elsewhere import read_scores
 from bench.benchmarks import get, names
-from bench.core.errors import BadInput, NoRuns, expected
+from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
@@ -201,14 +201,10 @@ def by_fields(
             "another task and metric, or blocks by category"
         )
     units = _units(outcomes_of(*runs, preset=preset or None), lines[0])
-    facts = items(*runs)
-    for name in fields:
-        if name not in facts and name not in units:
-            allowed = [*facts.columns.drop(["benchmark", "item_id"]), "task"]
-            raise BadInput(expected(name, allowed, "field of the items"))
     units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
-    added = [name for name in fields if name not in units]
-    rows = units.merge(facts[["item_id", *added]], on="item_id").dropna(subset=added)
+    facts = items(*runs)
+    rows = units.merge(facts[["item_id", *facts.columns.difference(units.columns)]], on="item_id")
+    rows = rows.dropna(subset=rows.columns.intersection(fields))
     n_models = rows.groupby(["task", "item_id", "repeat"]).model.transform("nunique")
     rows = rows[n_models == rows.model.nunique()]
     shares = share(
@@ -268,13 +264,16 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     is_less_readable = (holm(table.p_readable.to_numpy(float)) < 1 - LEVEL) & (
         table.readable_first != table.readable_second
     )
-    # The last reason that applies counts.
-    table["verdict"] = DIFFERENT
-    table.loc[table.by_unread, "verdict"] = LESS_READABLE
-    table.loc[table.by_letters, "verdict"] = BY_LETTERS
-    table.loc[~is_shown, "verdict"] = NOT_SHOWN
-    table.loc[table.p_adjusted.isna(), "verdict"] = UNDEFINED
-    table.loc[~is_shown & is_less_readable, "verdict"] = LESS_READABLE
+    reasons = [
+        (~is_shown & is_less_readable, LESS_READABLE),
+        (table.p_adjusted.isna(), UNDEFINED),
+        (~is_shown, NOT_SHOWN),
+        (table.by_letters, BY_LETTERS),
+        (table.by_unread, LESS_READABLE),
+    ]
+    # The first reason that applies counts.
+    conditions, verdicts = zip(*reasons, strict=True)
+    table["verdict"] = np.select(conditions, verdicts, DIFFERENT)
     return table[COLUMNS]
 
 
