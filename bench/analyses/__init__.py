@@ -142,31 +142,31 @@ def open_scores(
         frame = read_scores(csv, *needed, benchmarks=benchmarks, models=models)
         frame = _with_columns(frame, columns or {})
         return frame, frame, []
-    found = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
-    facts = model_facts(*found)[["model", "benchmark", "asked_as", "family", "billions"]]
-    tables = [
-        explain(score(*found, preset=preset or None, common=is_common)).merge(facts)
-        for is_common in (False, True)
-    ]
-    own, common = (_with_columns(table, columns or {}) for table in tables)
-    return own, common, found
+    kept = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
+    facts = model_facts(*kept)[["model", "benchmark", "asked_as", "family", "billions"]]
+    tables = []
+    for is_common in (False, True):
+        scores = explain(score(*kept, preset=preset or None, common=is_common))
+        tables.append(_with_columns(scores.merge(facts), columns or {}))
+    own_scores, common_scores = tables
+    return own_scores, common_scores, kept
 
 
 def _with_columns(
     table: pd.DataFrame, columns: Mapping[str, Mapping[str, Any] | str]
 ) -> pd.DataFrame:
     """Add numbers of models to a table."""
-    for name, given in columns.items():
-        values = read_mapping(given, name=name)
-        found = table.model.map(values).astype(object)
+    for name, by_model in columns.items():
+        values = read_mapping(by_model, name=name)
+        cells = table.model.map(values).astype(object)
         if "asked_as" in table:
-            found = found.fillna(table.asked_as.map(values))
-        found = found.fillna(table[name]) if name in table else found
-        table = table.assign(**{name: Table(pd.DataFrame({name: found}), "scores").numbers(name)})
+            cells = cells.fillna(table.asked_as.map(values))
+        cells = cells.fillna(table[name]) if name in table else cells
+        table = table.assign(**{name: Table(pd.DataFrame({name: cells}), "scores").numbers(name)})
     return table
 
 
-def parameters(**given: Any) -> list[Any]:
+def parameters(**values: Any) -> list[Any]:
     """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
     A text is JSON, or names with commas between them, as in the command. None, as `-p runs None`
@@ -177,4 +177,4 @@ def parameters(**given: Any) -> list[Any]:
         >>> benchmarks, sizes
         (['mcbe', 'cbbq'], {'gpt-x': 175})
     """
-    return [read_list(value, name=name) for name, value in given.items()]
+    return [read_list(value, name=name) for name, value in values.items()]

@@ -91,9 +91,9 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
                 f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
             )
     tables = [
-        _of_benchmark(str(benchmark), own, scores[scores.benchmark == benchmark])
-        for benchmark, own in outcomes.groupby("benchmark", sort=False)
-        if len(own.model.unique()) > 1
+        _of_benchmark(str(benchmark), rows, scores[scores.benchmark == benchmark])
+        for benchmark, rows in outcomes.groupby("benchmark", sort=False)
+        if len(set(rows.model)) > 1
     ]
     if not tables:
         raise NoRuns(
@@ -124,10 +124,10 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     sides = []
     is_decided = (pairs.verdict == DIFFERENT) & (pairs.better != "")
-    for own in ("first", "second"):
-        is_better = pairs.better == pairs[own]
+    for side in ("first", "second"):
+        is_better = pairs.better == pairs[side]
         won, lost = is_decided & is_better, is_decided & ~is_better
-        sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[own], won=won, lost=lost))
+        sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[side], won=won, lost=lost))
     by_model = pd.concat(sides).groupby([*SCORE, "model"], sort=False)
     sums = by_model.agg(others=("won", "size"), tested=("p", "count"), won=("won", "sum"))
     lost = by_model.lost.sum()
@@ -149,12 +149,10 @@ def badness(scores: pd.DataFrame) -> "pd.Series[float]":
         >>> float(badness(rows.assign(worse="lower", score=77.82))[0])
         -77.82
     """
-    known = {name: get(name) for name in scores.benchmark.unique() if name in names()}
     best = {
         (name, line.task, line.metric): line.best
-        for name, benchmark in known.items()
-        for line in benchmark.metrics.primary_metrics
-        if line.best is not None
+        for name in {*scores.benchmark} & {*names()}
+        for line in get(name).metrics.primary_metrics
     }
     places = zip(scores.benchmark, scores.task, scores.metric, strict=True)
     values = pd.Series([best.get(place) for place in places], scores.index, dtype=float)
@@ -204,7 +202,7 @@ def by_fields(
     units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
     facts = items(*runs)
     rows = units.merge(facts[["item_id", *facts.columns.difference(units.columns)]], on="item_id")
-    rows = rows.dropna(subset=rows.columns.intersection(fields))
+    rows = rows.dropna(subset=rows.columns.intersection(list(fields)))
     n_models = rows.groupby(["task", "item_id", "repeat"]).model.transform("nunique")
     rows = rows[n_models == rows.model.nunique()]
     shares = share(
@@ -242,13 +240,13 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     tables = []
     for line in primary_metrics(scores, get(benchmark)):
-        own = primary_rows(scores, line)
-        own = own[(own.category == ALL) & own.score.notna()].set_index("model")
-        units = _units(outcomes[outcomes.model.isin(own.index)], line)
+        rows = primary_rows(scores, line)
+        rows = rows[(rows.category == ALL) & rows.score.notna()].set_index("model")
+        units = _units(outcomes[outcomes.model.isin(rows.index)], line)
         # The test is on answers that could be read.
         if len(set(units.model[units.parsed >= units.answered])) > 1:
             tables.append(
-                _tests(units, line, own.to_dict("index")).assign(
+                _tests(units, line, rows.to_dict("index")).assign(
                     benchmark=benchmark,
                     task=line.task,
                     metric=line.metric,
@@ -302,7 +300,7 @@ def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
     return units.assign(low=low, high=low + unread, of_ends=of_ends)
 
 
-def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> pd.DataFrame:
+def _tests(units: pd.DataFrame, line: PrimaryMetric, scores: Mapping[Any, Row]) -> pd.DataFrame:
     """Test each two models in the score and in readability, and name doubts about a difference."""
     read = units[units.parsed >= units.answered]
     parts, sides = ["category", "part"], ["first", "second"]
@@ -329,12 +327,12 @@ def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> 
     # We do not adjust this p: a doubt about a finding counts before it is certain.
     tests["by_unread"] = is_against & (tests.p_readable < 1 - LEVEL) & ~is_apart
     tests["by_letters"] = [
-        by_letters(line, own[a], higher=estimate > 0)
-        or by_letters(line, own[b], higher=estimate < 0)
+        by_letters(line, scores[a], higher=estimate > 0)
+        or by_letters(line, scores[b], higher=estimate < 0)
         for a, b, estimate in zip(first, second, tests.estimate, strict=True)
     ]
-    scores = {name: row["score"] for name, row in own.items()}
-    return tests.assign(better=_better(line, scores, tests))
+    values = {name: row["score"] for name, row in scores.items()}
+    return tests.assign(better=_better(line, values, tests))
 
 
 def _better(

@@ -63,19 +63,19 @@ def beside(
     names = read_mapping(paper, name="paper")
     asked = scores.reindex(columns=["model", "asked_as"], fill_value="").drop_duplicates()
     table = table.assign(checkpoint=table.checkpoint.astype(object).fillna(""))
-    known = table[["model", "checkpoint"]].drop_duplicates().dropna(subset="model")
+    models = table[["model", "checkpoint"]].drop_duplicates().dropna(subset="model")
     # Two owners can have a checkpoint of one name.
-    short = known.checkpoint.str.rpartition("/")[2]
-    is_alone = known.checkpoint.groupby(short).transform("nunique") == 1
-    known["ending"] = short.where(is_alone, known.checkpoint)
+    short = models.checkpoint.str.rpartition("/")[2]
+    is_alone = models.checkpoint.groupby(short).transform("nunique") == 1
+    models["ending"] = short.where(is_alone, models.checkpoint)
     pairs = []
     for model, asked_as in asked.itertuples(index=False):
         name = names.get(model, names.get(asked_as, ""))
         path = _checkpoint(asked_as)
-        own = {name} if name else {model, path.name, f"{path.parent.name}/{path.name}"}
-        own = set(map(str.casefold, own)) - {""}
-        for as_model, checkpoint, ending in known.itertuples(index=False):
-            if own & {as_model.casefold(), ending.casefold()}:
+        keys = {name} if name else {model, path.name, f"{path.parent.name}/{path.name}"}
+        keys = set(map(str.casefold, keys)) - {""}
+        for as_model, checkpoint, ending in models.itertuples(index=False):
+            if keys & {as_model.casefold(), ending.casefold()}:
                 paper_name = checkpoint or as_model
                 is_same = path.name in ("", _checkpoint(paper_name).name)
                 differs = "" if is_same else f"{asked_as}; the paper's is {paper_name}"
@@ -129,7 +129,7 @@ def grid(
 
 
 def _cell(row: Any, digits: int) -> str:
-    own, printed = decimals(row.score, digits), decimals(row.printed, digits)
+    score, printed = decimals(row.score, digits), decimals(row.printed, digits)
     is_inside = row.ci_low <= row.printed <= row.ci_high
-    sign = "=" if own == printed else "≈" if is_inside else "≠"
-    return f"{own} {sign} {printed}"
+    sign = "=" if score == printed else "≈" if is_inside else "≠"
+    return f"{score} {sign} {printed}"

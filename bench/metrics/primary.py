@@ -242,8 +242,8 @@ def left_out(doubts: Mapping[str, str]) -> str:
 
 def primary_rows(scores: pd.DataFrame, primary: PrimaryMetric) -> pd.DataFrame:
     """Return the rows of `primary` under the table's first preset."""
-    own = (scores.task == primary.task) & (scores.metric == primary.metric)
-    return scores[own & (scores.preset == scores.preset.iloc[0])]
+    is_primary = (scores.task == primary.task) & (scores.metric == primary.metric)
+    return scores[is_primary & (scores.preset == scores.preset.iloc[0])]
 
 
 def most_biased_first(

@@ -224,9 +224,9 @@ def compare(
     rows = []
     for keys, index in table.groups(groups):
         sides = units.loc[index].groupby("side", sort=False, observed=True)
-        for (first, own), (second, others) in combinations(sides, 2):
+        for (first, units_of_first), (second, units_of_second) in combinations(sides, 2):
             test = _compare_items if paired else _compare_groups
-            tested, n = test(own, others, length, weights, column)
+            tested, n = test(units_of_first, units_of_second, length, weights, column)
             rows.append({**keys, "first": first, "second": second, **tested._asdict(), "n": n})
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))

@@ -32,7 +32,7 @@ def parsed(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame) -
     items_of_first = [items_by_id[item_id] for item_id in first.item_id]
     values = list(map(benchmark.parse, *texts, items_of_first))
     of_replies = replies.merge(first[keys].assign(value=values), how="left").value
-    return of_replies.set_axis(replies.index).reindex(records.index, fill_value="").astype("str")
+    return of_replies.astype("str").set_axis(replies.index).reindex(records.index, fill_value="")
 
 
 def verdicts_of(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> list[str]:
