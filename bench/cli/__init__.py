@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import typer
 
 from bench.benchmarks import names
-from bench.cli import commands, make  # noqa: F401  (they add their commands to the app)
+from bench.cli import commands  # noqa: F401  (it adds the commands to the app)
 from bench.cli.app import app
 from bench.core.errors import BadInput, RunFailed, closest
 from bench.core.progress import say
