@@ -11,7 +11,6 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
@@ -20,6 +19,7 @@ from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
+from bench.runs.records import Replies
 from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -27,8 +27,6 @@ from bench.tasks.request import Request
 # Requests that a local model gets together, if it needs less than a minute for them.
 BLOCK_REQUESTS = 256
 NOT_ASKED = "not asked: the reply that it is about did not come"
-# Replies by task, item, request and repeat; None for a failed request.
-Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
@@ -44,7 +42,7 @@ def ask_requests(
         if is_broken.any():
             say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
         rows = rows[~is_broken]
-    replies = replies_of(rows)
+    replies = records.replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     unanswered = (request for request in every_request if key_of(request) not in replies)
@@ -166,14 +164,6 @@ def before_of(request: Request) -> tuple[Any, ...]:
 
 def role_of(request: Request) -> str:
     return "judge" if request.of_judge else "model"
-
-
-def replies_of(rows: pd.DataFrame) -> Replies:
-    columns = (rows[name].tolist() for name in (*records.KEYS, "response", "error"))
-    return {
-        tuple(key): None if error else response
-        for *key, response, error in zip(*columns, strict=True)
-    }
 
 
 def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds: float) -> None:

@@ -11,8 +11,9 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
+from bench.run.ask import NOT_ASKED, before_of, key_of, role_of
 from bench.run.plan import Plan, abilities_of
+from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
 

@@ -18,7 +18,7 @@ from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
-from bench.run.ask import Replies, before_of, key_of, replies_of, role_of
+from bench.run.ask import before_of, key_of, role_of
 from bench.run.plan import Plan, Respondents, abilities_of
 from bench.runs import records
 from bench.scorers.names import short_name
@@ -122,10 +122,10 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
     requests = plan.requests(metadata or abilities_of(**able), partial)
-    replies: Replies = {}
+    replies: records.Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
-            replies = replies_of(records.read(plan.folder, prompts=False))
+            replies = records.replies_of(records.read(plan.folder, prompts=False))
     by_key = {key_of(request): request for request in chain(*requests.stages)}
     rows = []
     for key, request in by_key.items():

@@ -105,7 +105,9 @@ def _conditions(
             )
     if metadata["prompts"]["unbiased_instruction"]:
         yield "the prompts ask for an unbiased answer (the paper's Q+IF)"
-    if without_chat_template(metadata) and own.request_types_for() != ("nll",):
+    is_bare = metadata["model"].get("prompted_as", "").startswith("bare text")
+    writes = "generate" in metadata["request_types"] and own.request_types_for() != ("nll",)
+    if is_bare and writes:
         yield "asked in bare text: the model has no chat template"
     for name in ("providers", "system_fingerprints"):
         values = metadata["model"].get(name, [])
@@ -195,9 +197,3 @@ def warnings(runs: "Sequence[Run]") -> list[str]:
         )
     in_other_languages = (prompt_language_warning(run.metadata) for run in runs)
     return [*texts, *dict.fromkeys(filter(None, in_other_languages))]
-
-
-def without_chat_template(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a run asked a base model. This only continues texts."""
-    bare = metadata["model"].get("prompted_as", "").startswith("bare text")
-    return bare and "generate" in metadata["request_types"]

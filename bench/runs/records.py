@@ -57,6 +57,8 @@ SCHEMA = pa.schema(
 )
 # The columns that identify a request of a run.
 KEYS = ["task", "item_id", "request", "repeat"]
+# Replies by `KEYS`; None for a failed request.
+Replies = dict[tuple[Any, ...], str | None]
 RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
 # Key of `run.json` with the hash of the other keys.
@@ -186,6 +188,15 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
     return answers
 
 
+def replies_of(rows: pd.DataFrame) -> Replies:
+    """Return the replies in some records."""
+    columns = (rows[name].tolist() for name in (*KEYS, "response", "error"))
+    return {
+        tuple(key): None if error else response
+        for *key, response, error in zip(*columns, strict=True)
+    }
+
+
 def count(folder: Path) -> int:
     """Count the answers of a run; 0 for a damaged file."""
     with suppress(BadInput):
@@ -234,7 +245,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def finish(
     folder: Path,
     metadata: dict[str, Any],
-    replies: Mapping[tuple[Any, ...], str | None],
+    replies: Replies,
     parse: Callable[[pd.DataFrame], "pd.Series[str]"],
 ) -> pa.Table:
     """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
@@ -247,12 +258,10 @@ def finish(
         RunFailed: another program changed `answers.jsonl` meanwhile; we keep the other answers.
     """
     path, table = folder / ANSWERS, _read_answers(folder, SCHEMA.names)
-    columns = (table[name].to_pylist() for name in (*KEYS, "response", "error"))
-    numbers = {}
-    for number, (*names, response, error) in enumerate(zip(*columns, strict=True)):
-        key = tuple(names)
-        if key in replies and replies[key] == (None if error else response):
-            numbers[key] = number
+    rows = table.select([*KEYS, "response", "error"]).to_pandas(use_threads=False)
+    recorded = enumerate(replies_of(rows).items())
+    unknown = object()
+    numbers = {key: k for k, (key, reply) in recorded if replies.get(key, unknown) == reply}
     if lost := [key for key in replies if key not in numbers]:
         _write_lines(path, table.take(sorted(numbers.values())))
         raise RunFailed(
