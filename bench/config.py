@@ -1,4 +1,4 @@
-"""Describe the options of a run once, for `evaluate`, the command, studies and repeats."""
+"""The options of a run, described once for `evaluate`, the command and studies."""
 
 import inspect
 import json
@@ -30,9 +30,9 @@ KEY_EXPECTED = (
 def option(
     default: Any, flag: str = "", metavar: str = "", alias: str = "", **constraints: Any
 ) -> Any:
-    """Describe an option with constraints of pydantic; the docstring below it is its help text.
+    """Describe an option with constraints of pydantic; the text below it is its help.
 
-    On the command line it has the name `flag` or `alias`, and its value is called `metavar`.
+    In the command, it has the name `flag` or `alias`, and its value is called `metavar`.
     """
     extra: Any = {"flag": flag, "metavar": metavar, "alias": alias}
     return Field(default, json_schema_extra=extra, **constraints)
@@ -53,8 +53,8 @@ class Options(BaseModel):
     def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
-        An option of a nested model, for example `concurrency` of `limits`, can stand beside it.
-        `BadInput` names a wrong option by its key, or as the `command` line spells it.
+        An option of a group, for example `concurrency` of `limits`, can be given without the group.
+        `BadInput` names a wrong option by its key or, with `command`, by its flag.
         """
         if not isinstance(given, Mapping):
             return given or cls()
@@ -80,7 +80,7 @@ class Options(BaseModel):
 
     @classmethod
     def described(cls) -> dict[str, FieldInfo]:
-        """Return the options by name, with the options of nested models."""
+        """Return the options by name, also those of groups."""
         options: dict[str, FieldInfo] = {}
         for name, field in cls.model_fields.items():
             if group := group_of(field):
@@ -93,7 +93,7 @@ class Options(BaseModel):
     def signature(cls, function: Callable[..., Any]) -> inspect.Signature:
         """Return the signature of a function with these options in place of its `**options`.
 
-        Python's help and the completion of notebooks show it.
+        Python's help and the completion in notebooks show it.
         """
         *parameters, _options = inspect.signature(function).parameters.values()
         names = {parameter.name for parameter in parameters}
@@ -104,7 +104,7 @@ class Options(BaseModel):
 
     @classmethod
     def flag(cls, name: str) -> str:
-        """Spell the name of an option as the command line does."""
+        """Return the name of an option in the command."""
         return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
 
     def changed(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Options(BaseModel):
 
 
 def group_of(field: FieldInfo) -> type[Options] | None:
-    """Return the model of options that is the type of a field."""
+    """Return the class of a field that is a group of options; None for other fields."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Options) else None
 
@@ -123,7 +123,7 @@ def of_command(field: FieldInfo) -> dict[str, str]:
 
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
-    """Explain one of `ValidationError.errors()` in a sentence that begins with an option's name."""
+    """Explain an error of pydantic in a sentence that begins with the name of the option."""
     if error["type"] == "value_error":  # a sentence of ours
         return f"{name} {error['msg'].removeprefix('Value error, ')}".lstrip()
     if error["type"] == "literal_error":
@@ -157,7 +157,7 @@ def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
 
 
 def _keys(given: Any) -> Any:
-    """Read names of variables by host; do not repeat a misspelt value, which can be a key."""
+    """Read names of variables by host; an error does not repeat the value, which can be a key."""
     try:
         return _pairs(given)
     except ValueError:
@@ -165,7 +165,7 @@ def _keys(given: Any) -> Any:
 
 
 def _resources(given: Any) -> Any:
-    """Read resources as Dask does, also several with commas between them."""
+    """Read resources as Dask does, several with commas between them."""
     return _pairs(",".join(given).split(",") if isinstance(given, list) else given)
 
 
@@ -265,7 +265,7 @@ class Limits(Options):
 
 
 class Where(Options):
-    """The source of a model, its device, and the limits of its use.
+    """The device of a model, its limits and prices, and the folder of the run.
 
     Examples:
         >>> Where(device="cpu", limits=Limits(timeout=30)).changed()

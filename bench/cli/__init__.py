@@ -1,6 +1,6 @@
 """The `bench` command. Results go to standard output, everything else to standard error.
 
-Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
+The exit status is 0 if all is done, 1 if the run failed, and 2 if the call or the data is wrong.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""The commands: they ask models, score, show and export results, and make data and models."""
+"""The commands of `bench`."""
 
 import sys
 import webbrowser
@@ -169,9 +169,9 @@ def report(
         say(f"nothing has changed since the report in {folder} was made")
         _show(folder / "index.html", in_browser)
         return
-    # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
+    # If this package is installed, the libraries of papermill build a grammar for a second.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    # These imports take seconds, and a wrong study does not need them.
+    # These imports take seconds, so we read the study first.
     from bench.report import build, study_runs
 
     if dry_run:

@@ -16,7 +16,7 @@ from bench.config import Generation, Limits, Options, RunConfig, Where, of_comma
 from bench.core.errors import BadInput
 from bench.data import readers
 
-# Headings in the help.
+# Headings in the help, and the options below them.
 HEADINGS: Mapping[type[Options], str] = {
     Where: "Execution",
     Limits: "Endpoints",
@@ -75,7 +75,7 @@ def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Para
 
 
 def _kind(field: FieldInfo) -> Any:
-    """Return the type of an option for typer; pydantic reads lists, and numbers like `N|off`."""
+    """Return the type of an option for typer; pydantic reads lists and values like `N|off`."""
     kind: Any = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]

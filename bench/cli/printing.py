@@ -1,4 +1,4 @@
-"""Print results: as a table for a person, or as CSV, JSON or LaTeX for a program."""
+"""Print results as tables for people, or as CSV, JSON or LaTeX for programs."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from bench.core.numbers import decimals
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
 
-# Length of an example of a reply that we could not parse.
+# The length of an example of a reply that we could not parse.
 MAX_REPLY_CHARS = 100
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check(benchmark: "Benchmark", findings: "pd.DataFrame", format: str) -> None
 
 
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
-    """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
+    """Print the results of runs; as a table, print sentences, or all scores with `full`."""
     from rich.padding import Padding
 
     from bench.runs.notes import warnings
@@ -92,7 +92,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
 
 
 def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
-    """Write `n` sentences on a run, and one with an example if many replies were not parsed."""
+    """Write `n` sentences about a run, and one about replies that could not be parsed."""
     from bench.metrics.primary import LOW_VALIDITY, summary
     from bench.tasks import answer_mode
     from bench.tasks.request import of_judge
@@ -132,13 +132,13 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     """Print a table by preset, without empty columns; numbers are aligned to the right."""
     from rich.table import Table
 
-    # Of categories we print only the primary metrics; the other formats have all numbers.
+    # For categories, we print only the primary metrics; the other formats have all numbers.
     primary_metrics = {primary.metric for primary in run.definition.metrics.primary_metrics}
     scores = scores[(scores.category == "all") | scores.metric.isin(primary_metrics)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]
         suffix = "" if is_first else ": where the released code's number differs"
-        # A fault of a model as a whole is a note of many rows in sequence.
+        # A problem of the whole model is a note of many rows in sequence.
         is_same = (part.note != "") & (part.note == part.note.shift())
         columns = {
             "95 % interval": part.ci_low.combine(part.ci_high, _interval),

@@ -227,7 +227,7 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge of each task that needs one, with the first of its prompts."""
+    """Describe the judge of each task that needs one, with its first prompt."""
     judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
     if not judge:
         return {}
@@ -242,7 +242,7 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _source(run: Run) -> dict[str, Any]:
-    """Describe the data; those that were fetched and have not changed are a release."""
+    """Describe the data; if they are an unchanged release, with its commit."""
     data, release = run.metadata["data"], run.definition.metadata.release
     details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
     source = {"dataset_name": data["name"], "source_type": "other"}

@@ -1,4 +1,4 @@
-"""Run a benchmark: plan the requests, ask those without a record, and record the answers.
+"""Run a benchmark: plan its requests, ask the model, and record the answers.
 
 For example:
 
@@ -49,7 +49,7 @@ __all__ = [
     "summed",
 ]
 
-# Items per category and task: with so many, the scores of a known bias are stable.
+# Items per category and task; the scores of this many are stable.
 KNOWN_BIAS_LIMIT = 400
 
 
@@ -65,16 +65,16 @@ def evaluate(
     loaded: Loaded | None = None,
     **options: Any,
 ) -> Run:
-    """Ask `model` the requests of a benchmark that the run's folder does not answer yet.
+    """Ask a model the requests of a benchmark that have no recorded answer yet.
 
-    If this run is complete, we only read it and load no model.
+    If the run is complete, we open it and load no model.
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
-        model: for example `Qwen/Qwen2.5-0.5B`, see `bench.scorers`; or a model that `bench.load`
-            loaded, with its options.
-        partial: skip the tasks that this model does not support, instead of raising an error.
-        loaded: keeps the model and the judge for the next run.
+        model: the name of a model, for example `Qwen/Qwen2.5-0.5B` (see `bench.scorers`), or a
+            model from `bench.load`.
+        partial: skip tasks that this model does not support, instead of raising an error.
+        loaded: keeps the model and the judge in memory for the next run.
         options: as in `bench run --help`, with _ in place of -; None means the default.
 
     Raises:
@@ -95,7 +95,7 @@ def evaluate(
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
     plan = Plan(get(benchmark), config, run_json.in_folder(config.out))
-    # A page does not depend on where it was made.
+    # The pages of a report do not show the folder of a run.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
@@ -120,7 +120,7 @@ evaluate.__signature__ = RunConfig.signature(evaluate)  # type: ignore[attr-defi
 
 
 def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run by a loaded model; `options` go before those of `bench.load`."""
+    """Return the options of a run of a loaded model: `options`, then those of `bench.load`."""
     name, given = model.loaded_as
     if not name:
         raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
@@ -135,8 +135,8 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     Args:
         run: a run, its folder, or its `run.json`.
         out: folder of the repeat; default: `reports/runs/MODEL/BENCHMARK-ID-repeat`.
-        options: of `evaluate`, in place of the recorded ones, for example `device`, or the new path
-            of the data.
+        options: options of `evaluate` that replace the recorded ones, for example `device`, or the
+            new path of the data.
 
     Raises:
         BadInput: there is no such run, or an option is wrong.
@@ -174,16 +174,16 @@ def evaluate_all(
     options: Mapping[str, Any] | str = MappingProxyType({}),
     **more: Any,
 ) -> list[Run]:
-    """Run `evaluate` for each of `models`, as notebooks do.
+    """Run `evaluate` for several models, with the parameters of a notebook.
 
-    We skip the tasks that a model does not support, and models without a task. An option that is
+    We skip the tasks that a model does not support, and models that support none. An option that is
     empty or 0 keeps its default, because a notebook's parameters are literals. Lists and mappings
-    may be texts: for example, papermill's `-p` gives `'["tiny:s"]'`.
+    can be texts such as `'["tiny:s"]'`, which papermill's `-p` passes on.
 
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
-        recorded: folders of runs, or patterns, to open instead of asking a model.
-        options, more: of `evaluate`.
+        recorded: folders of runs, or patterns, that we open instead of asking models.
+        options, more: options of `evaluate`.
 
     Examples:
         >>> runs = evaluate_all("cbbq", ["simulated:answer=A"], data="samples", limit=5)
@@ -214,10 +214,10 @@ def known_bias(
     rates: Sequence[float] = (0, 0.5, 1),
     **options: Any,
 ) -> pd.DataFrame:
-    """Score simulated respondents of known bias: one row per rate, or per task and rate.
+    """Score simulated respondents with a known bias, one row per rate, or per task and rate.
 
     We ask at most `KNOWN_BIAS_LIMIT` items per category and task, and keep no files. If the data
-    lack all tasks of this metric, we use the first primary metric of the benchmark that they allow.
+    have no items for this metric, we use the first primary metric for which they have some.
 
     Args:
         task: one task, or several.

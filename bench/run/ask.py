@@ -1,7 +1,7 @@
-"""Ask the model and the judge the requests without a record, stage by stage.
+"""Ask the model and the judge the requests that have no recorded answer, stage by stage.
 
-We finish a request about an earlier reply when this reply is on record, so that a run that was
-killed between the two continues like an uninterrupted run.
+Some requests contain an earlier reply. We write their text only when this reply is on record, so
+that a killed run continues like an uninterrupted one.
 """
 
 import time
@@ -24,7 +24,7 @@ from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Requests that a local model gets together, if it needs less than a minute for them.
+# The most requests that a local model gets at a time; it takes fewer if these last a minute.
 BLOCK_REQUESTS = 256
 NOT_ASKED = "not asked: the reply that it is about did not come"
 Batch = list[tuple[Request, Answer]]
@@ -33,7 +33,7 @@ Batch = list[tuple[Request, Answer]]
 def ask_requests(
     plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: dict[str, Model]
 ) -> None:
-    """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
+    """Ask the requests without an answer; `scorers` loads the model of a role on first use."""
     folder = plan.folder
     every_request = list(chain(*requests.stages))
     rows = records.reopen(folder)
@@ -43,7 +43,7 @@ def ask_requests(
             say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
         rows = rows[~is_broken]
     replies = records.replies_of(rows)
-    # A prompt about a reply changes with it; then its old answer does not count.
+    # If an earlier reply changes, so does a prompt with it, and the old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     unanswered = (request for request in every_request if key_of(request) not in replies)
     for role in dict.fromkeys(map(role_of, unanswered)):
@@ -92,14 +92,14 @@ def _sort(
         hashes: the hashes of the prompts of recorded answers.
 
     Returns:
-        Blocks of requests that a model gets together; requests about a reply that did not come,
-        with this error; and an answered request of each type.
+        Blocks of requests for the model; requests that contain a reply that did not come, with
+        this error; and one answered request of each type.
     """
     blocks = defaultdict[tuple[str, int], list[Request]](list)
     unanswerable: Batch = []
     answered: dict[str, Request] = {}
     n_of_type = Counter[str]()
-    # Similar requests are next to each other, so that models reuse common prefixes.
+    # Similar requests follow each other, so that models reuse common prefixes.
     for request in sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text)):
         n_of_type[request.request_type] += 1
         finished: Request | None = request
@@ -158,7 +158,7 @@ def key_of(request: Request) -> tuple[Any, ...]:
 
 
 def before_of(request: Request) -> tuple[Any, ...]:
-    """Return the key of the earlier request: this request is about its reply."""
+    """Return the key of the earlier request, for a request that contains its reply."""
     return request.task, request.item_id, request.after, request.repeat
 
 
@@ -167,7 +167,7 @@ def role_of(request: Request) -> str:
 
 
 def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds: float) -> None:
-    """Print the tokens of the prompts, the computed ones per second, and the truncated replies."""
+    """Print the numbers of tokens, tokens per second, and replies that were cut off."""
     loaded = list(dict.fromkeys(scorers.values()))
     for scorer in loaded:
         if spent := getattr(scorer, "spent", ""):

@@ -1,7 +1,7 @@
 """Estimate the requests, tokens and costs of a run, without loading its model.
 
-We estimate tokens from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
-Mistral, Claude 2 and GPT-4 on this package's Chinese and English prompts.
+We estimate tokens from characters. The bounds are those of the tokenizers of DeepSeek, Qwen,
+GPT-4o, Mistral, Claude 2 and GPT-4 on this package's Chinese and English prompts.
 """
 
 import math
@@ -24,9 +24,9 @@ from bench.runs import records
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Runs of characters as wide as Chinese and Japanese ones.
+# Consecutive characters that are as wide as Chinese and Japanese ones.
 WIDE = re.compile(r"(?:[\u2e80-\uffef]|[^\u0000-\uffff])+")
-# The least and the most tokens per wide character, per other character, and around a conversation.
+# The bounds of tokens per wide character, per other character, and around a conversation.
 BOUNDS = {"low": (0.6, 0.2, 4), "high": (1.2, 0.5, 30)}
 # A placeholder for a reply that is not there yet.
 REPLY = "。"
@@ -47,8 +47,9 @@ class Estimate(NamedTuple):
 
     Attributes:
         parts: one row per task and role (`model` or `judge`): the numbers of `requests` and of
-            `recorded` answers, and bounds of tokens and costs of the others; NaN without a price.
-        notes: how tokens were counted, and skipped tasks.
+            `recorded` answers, and the bounds of tokens and costs of the remaining requests; costs
+            are NaN without a price.
+        notes: how tokens were counted, and which tasks are skipped.
 
     Examples:
         >>> cost = estimate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
@@ -83,7 +84,7 @@ class Estimate(NamedTuple):
 
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Join the estimates of several runs; only the total and the notes hold for all of them.
+    """Join the estimates of several runs; use the total and the notes of the result.
 
     Examples:
         >>> limits = [1, 2]
@@ -119,7 +120,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}
-    # We load formulas and files, which read no tokens; for other models the kind is enough.
+    # We load formulas and files, which read no tokens; of other models we only need the kind.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
     requests = plan.requests(metadata or abilities_of(**able), partial)
     replies: records.Replies = {}
@@ -172,7 +173,7 @@ def priced(counts: Estimate, config: RunConfig) -> Estimate:
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> list[float]:
-    """Bound the tokens of a request that waits for a reply of at most `pending` tokens."""
+    """Return bounds of the tokens of a request, for a missing reply of up to `pending` tokens."""
     wide = sum(map(len, WIDE.findall(request.text)))
     other, is_chat = len(request.text) - wide, request.request_type != "nll"
     low, high = (wide * w + other * o + is_chat * around for w, o, around in BOUNDS.values())

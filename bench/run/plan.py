@@ -1,4 +1,4 @@
-"""Plan a run: its items, its prompt set, the requests made of both, its models and its folder."""
+"""Plan a run: its items, prompts, requests, models and folder."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ def abilities_of(
 
 
 class Requests(NamedTuple):
-    """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
+    """The requests of a run by stage, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
     answer_modes: dict[str, AnswerMode]
@@ -59,7 +59,7 @@ class Requests(NamedTuple):
 
 
 class Plan:
-    """The options, data and prompts of a run. We read its items when they are first needed.
+    """The options, data and prompts of a run; the items are read when they are first needed.
 
     Attributes:
         config: its options, with every setting of the benchmark.
@@ -74,8 +74,8 @@ class Plan:
         """Plan a run.
 
         Args:
-            before: the `run.json` of the run that this one continues. It keeps the settings and the
-                limit of tokens of that run; another preset changes only its scores.
+            before: the `run.json` of the run to continue. Its settings and its limit of tokens
+                stay; another preset changes only the scores.
         """
         _check(config)
         recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
@@ -90,7 +90,7 @@ class Plan:
         if limit is None and recorded:
             limit = recorded.get("max_new_tokens")
         elif limit is None and config.preset == "official":
-            # Replies have the limit of the released script.
+            # This preset takes the limit of the released script.
             limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
         updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
         updates["max_new_tokens"] = limit
@@ -116,7 +116,7 @@ class Plan:
         self.title = f"{benchmark.name}, {name}"
         if not config.as_model and records.file_hash(self.asked, "model"):
             kind, path = scorers.split_kind(name)
-            # Its runs are in one folder, however its path is written.
+            # However the path is written, the runs are in one folder.
             name = f"{kind}:{Path(path).expanduser().resolve().name}"
         runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
@@ -129,7 +129,7 @@ class Plan:
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks that the user named, or else those that the data have items of."""
+        """The tasks that the user named, otherwise those for which the data have items."""
         names: list[str] = self.asked["tasks"]
         if self.config.tasks:
             return names
@@ -157,7 +157,7 @@ class Plan:
         return data.frame([item for item in self.loaded.items if id(item) in used])
 
     def effects(self, *, are_excluded: bool) -> list[dict[str, Any]]:
-        """Count the items that this run excludes, or modifies, by category, task and reason."""
+        """Count the excluded, or else the modified, items by category, task and reason."""
         counts = Counter[tuple[str, str, str]]()
         for name in self.tasks if are_excluded else ():
             task = self.benchmark.tasks[name]
@@ -255,10 +255,10 @@ class Plan:
 
 
 class Respondents(dict[str, Model]):
-    """The loaded models of a run by role; looking up `model` or `judge` loads it.
+    """The models of a run by role, `model` or `judge`, each loaded when it is first looked up.
 
     Attributes:
-        roles: `model`, and `judge` if the run has one.
+        roles: the name and the options of each model.
     """
 
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
@@ -277,7 +277,7 @@ class Respondents(dict[str, Model]):
         }
         self.roles = {"model": (config.model, {**shared, **of_model})}
         if config.judge:
-            # We give the judge the same thinking budget, and no other option of generation.
+            # Of the options of generation, the judge gets only the limit of a thought.
             thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
             generation = Generation(thinking_tokens=thinking).changed()
             of_judge = {"as_model": config.as_judge, "generation": generation}
@@ -297,7 +297,7 @@ def _check(config: RunConfig) -> None:
     """Refuse unknown models, and options that do not fit together."""
     for role, model in (("model", config.model), ("judge", config.judge)):
         if model:
-            # Workers of a cluster load their own files.
+            # The workers of a cluster have files of their own.
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
@@ -313,7 +313,7 @@ def _check(config: RunConfig) -> None:
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; a stage has one role."""
+    """Split requests into stages that need only replies of earlier stages; each asks one role."""
     after = {(request.task, request.request): request.after for request in requests}
 
     def depth(task: str, name: str) -> int:

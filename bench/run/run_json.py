@@ -29,12 +29,12 @@ from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 ROLES = ("model", "judge")
-# Entries on who answers at an endpoint.
+# Entries about the model that answers at an endpoint.
 WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
 IDENTITY = ["id", "revision", "base", "dtype", "prompt_date"]
 IDENTITY += ["tokenizer_hash", "chat_template_hash"]
-# What identifies a run beside its options, in words.
+# Entries that identify a run and are no options, in words.
 CONTENTS = {
     "data_sha256": "the content of --data",
     "prompts_hash": "the content of --prompts",
@@ -47,25 +47,24 @@ OF_JUDGE = ("--judge", "--as-judge", CONTENTS["judge_content"])
 
 
 def in_folder(out: str | Path | None) -> dict[str, Any]:
-    """Return the `run.json` in a folder, {} if there is none."""
+    """Read the `run.json` in a folder; return {} if there is none."""
     has_run = out and (Path(out) / records.RUN_JSON).is_file()
     return records.read_run_json(Path(str(out))) if has_run else {}
 
 
 def existing_run(plan: Plan) -> dict[str, Any]:
-    """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
+    """Read the `run.json` in the folder of a plan, {} if there is none; refuse another run."""
     folder = plan.folder
     metadata = in_folder(folder)
     if not metadata:
-        # A run that was killed before it wrote run.json leaves only items.parquet behind.
+        # A run that was killed before it wrote run.json has left only items.parquet.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
     recorded, asked = metadata["asked"], dict(plan.asked)
     for role, name in _at_commits(metadata).items():
-        # A model of the Hub can be named with the commit at which the run was begun, and a file by
-        # another path.
+        # The user may name a model of the Hub with the recorded commit, or a file by another path.
         content = records.file_hash(asked, role)
         if name and (
             asked[role] == name or (content and content == records.file_hash(recorded, role))
@@ -85,7 +84,7 @@ def existing_run(plan: Plan) -> dict[str, Any]:
 
 
 def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a run, by options as the user writes them."""
+    """Return the options that identify a run, by their names in the command."""
     spelled = {"benchmark": benchmark}
     spelled |= {f"--set {name}": value for name, value in asked["settings"].items()}
     known = RunConfig.described()
@@ -117,7 +116,7 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
-    """Name the models of a run at the commits at which it asked them, if they are of the Hub."""
+    """Name the models of a run; those of the Hub with the commits at which they were asked."""
     asked, base = metadata["asked"], metadata["model"].get("base") or {}
     if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
         base = {}  # the adapter names it
@@ -133,7 +132,7 @@ def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the entries that differ by their names, for example `--seed was 1, now 2`."""
+    """Describe the entries that differ, by name, for example `--seed was 1, now 2`."""
     return {
         name: f"{name} was {_written(old.get(name))}, now {_written(new.get(name))}"
         for name in {**new, **old}
@@ -149,7 +148,7 @@ def _written(value: Any) -> str:
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
-    """Return the `run.json` of a run that we can open without asking; {} if there is none."""
+    """Return the `run.json` of a run that needs no more answers; {} if there is none."""
     metadata = existing_run(plan)
     if not metadata or (metadata["skipped"] and not partial):
         return {}
@@ -160,7 +159,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
         return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
-        # On a disk that cannot be written, we can still score this run.
+        # A run can also be scored on a disk that cannot be written.
         with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
             records.write_run_json(plan.folder, {**existing_run(plan), **display(plan)})
     return metadata
@@ -199,7 +198,7 @@ def has_endpoint(metadata: Mapping[str, Any]) -> bool:
 
 
 def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which answers came back broken; we ask an endpoint again."""
+    """Return which answers came back broken, so that we ask the endpoint again."""
     return rows.error.str.startswith(BROKEN_ANSWER)
 
 
@@ -225,7 +224,7 @@ def _described(scorer: Model) -> dict[str, Any]:
 
 
 def display(plan: Plan) -> dict[str, Any]:
-    """Return the entries that do not identify a run: the last ones count."""
+    """Return the entries that a user can change when opening a run again."""
     name = plan.config.name
     return {"preset": plan.config.preset, **({"name": name} if name else {})}
 
@@ -237,7 +236,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     model.cover(every_request)
     own_requests = [request for request in every_request if not request.of_judge]
     languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
-    # A prompt set can have a task's requests from another one.
+    # Some requests of a prompt set can come from another set.
     own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
@@ -276,15 +275,15 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:
-    """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
+    """Pass the recorded conditions on to a model, and describe a difference; "" if none."""
     scorer.resume(before)
     old, new = _identified(before), _identified(_described(scorer))
-    # Older descriptions have fewer entries.
+    # Older runs recorded fewer entries.
     return next(iter(differences(old, {name: new.get(name) for name in old}).values()), "")
 
 
 def _identified(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a model; of files their hash, wherever they are."""
+    """Return the entries that identify a model; files are identified by their hash alone."""
     entries = {name: described[name] for name in IDENTITY if name in described}
     if base := described.get("base"):
         entries["base"] = _identified(base)

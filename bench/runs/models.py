@@ -69,7 +69,7 @@ def size(run: Run) -> tuple[float, str]:
 
 
 def size_in(model: str) -> float | None:
-    """Return the billions of parameters that a model's name says; None if it says none.
+    """Read the billions of parameters from the name of a model; None if it has no such number.
 
     Examples:
         >>> size_in("Qwen/Qwen2.5-0.5B-Instruct"), size_in("GLM-335M"), size_in("Mixtral-8x7B")
@@ -91,7 +91,7 @@ def family(model: str) -> str:
 
 
 def conditions(run: Run) -> dict[str, Any]:
-    """Return the settings of a run that its numbers depend on, as columns of a table."""
+    """Return the settings on which the numbers of a run depend, as columns of a table."""
     model, data, options = (run.metadata[part] for part in ("model", "data", "asked"))
     names = ("revision", "dtype", "device")
     return {

@@ -1,4 +1,4 @@
-"""Notes of a score table: skipped items, the judge, and settings outside the preset."""
+"""The notes of a score table: skipped items, the judge, settings outside the preset."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ from bench.scorers.names import short_name
 if TYPE_CHECKING:
     from bench.runs.open import Run
 
-# Below this median probability of all letters, the model would rather write another reply.
+# If the median probability of all letters is less, the model would rather write something else.
 MIN_LETTER_MASS = 0.1
-# The source of the package's own prompts.
+# The `source` of this package's own prompts.
 OUR_PROMPTS = "bias-workbench"
-# Kinds of models that show no real model, and why.
+# Kinds of models that are no real models, in words.
 INVENTED = {
     DEMONSTRATION: "demonstration models (trained with a set bias)",
     SIMULATED: "simulated respondents (they answer by a rule)",
@@ -54,7 +54,7 @@ def with_notes(
     if doubt := probe_failed(metadata):
         first = next(k for k, key in enumerate(keys) if key[0] == ALL)
         notes[first] = join_notes(doubt, notes[first])
-        # A classifier that says neutral to everything is right, unless it can say nothing else.
+        # Neutral may be right for all pairs, but not from a classifier that says nothing else.
         if rows.parsed[rows.parsed != ""].value_counts(normalize=True).max() >= CONSTANT:
             table = table.assign(by_habit=table.score.notna())
     skipped = metadata["skipped"]
@@ -122,7 +122,7 @@ def _conditions(
 def _other_settings(
     task: str, preset: str, metadata: Mapping[str, Any], benchmark: Benchmark
 ) -> tuple[list[str], list[str]]:
-    """List the settings outside the preset: of the requests, and of the task as a whole."""
+    """List the settings outside the preset that change requests, and those of a task as a whole."""
     if preset == "robust":
         return [], []
     of_requests, of_task = [], []
@@ -155,7 +155,7 @@ def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[f
 
 
 def probe_failed(metadata: Mapping[str, Any]) -> str:
-    """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
+    """Describe the plain pairs that a classifier labelled wrongly; "" if there are none."""
     pairs = metadata["probe"]
     wrong = [row for row in pairs if row["found"] != row["expected"]]
     if not wrong:
@@ -169,7 +169,7 @@ def probe_failed(metadata: Mapping[str, Any]) -> str:
 
 
 def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
-    """Say that a run's prompts are in another language than its data; "" if this is not known."""
+    """Warn of prompts that are in another language than the data; "" if this is not known."""
     languages = metadata["prompts"]["foreign"]
     if not languages:
         return ""

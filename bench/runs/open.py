@@ -40,11 +40,11 @@ from bench.scorers.base import DECLINED_BY
 from bench.scorers.names import short_name
 from bench.tasks.replies import declines
 
-# Differences below this part of the scores are floating-point noise.
+# Differences below this share of the scores are floating-point noise.
 NOISE = 1e-9
-# Entries of `asked` that stand first and alone in the name of a run.
+# Options whose values come first in the name of a run, without the name of the option.
 ASKED_HOW = ("answer_mode", "prompts")
-# Entries of `asked` that cannot be read in the name of a run, or stand there by other names.
+# Entries of `asked` that the name of a run does not show, or shows under other names.
 NOT_IN_LABELS = {"model", "model_content", "judge_content", "base_content", "data_sha256"}
 NOT_IN_LABELS |= {"prompts_hash", "sample", "settings", "generation"}
 
@@ -128,7 +128,7 @@ class Run:
 
     @property
     def judge(self) -> str:
-        """The judge, as `model`; empty without one."""
+        """The judge as the user named it; empty without one."""
         options = self.metadata["asked"]
         return str(options.get("as_judge") or options.get("judge") or "")
 
@@ -139,7 +139,7 @@ class Run:
 
     @property
     def records(self) -> pd.DataFrame:
-        """The recorded answers, a row each; "Formats of files" has the columns."""
+        """The recorded answers, one per row; docs/formats.md describes the columns."""
         return records.read(self.folder)
 
     @property
@@ -149,16 +149,16 @@ class Run:
 
     @property
     def items(self) -> pd.DataFrame:
-        """The items of the data, a row each, as `bench.data.frame` makes them."""
+        """The items of the data, one per row, as `bench.data.frame` makes them."""
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with these columns.
+        """Return the records with four more columns.
 
-        - `parsed` is the letter, label or number in the reply; empty if it holds none. We parse
-          replies once, when the run is complete, and record the values; a newer version of this
-          package reads an old run with its newer parsers, and keeps their values with the scores.
-        - `valid` is whether it holds one.
+        - `parsed` is the letter, label or number in the reply; empty if there is none. We parse
+          replies once, when the run is complete, and record these values; for an older run, we
+          use the parsers of today, and keep their values with the scores.
+        - `valid` is whether there is one.
         - `verdict` is one of `bench.tasks.VERDICTS`, for example `stereotyped`; empty if no answer
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
@@ -176,7 +176,7 @@ class Run:
         return rows.assign(valid=rows.parsed != "", verdict=verdicts, mass=mass)
 
     def _parsed(self, prompts: bool = False) -> pd.DataFrame:
-        """Read the records with the values in the replies; a newer version parses them anew."""
+        """Read the records with the values in the replies, parsed by the code of today."""
         rows = records.read(self.folder, prompts=prompts)
         if "parsed" in rows and self.metadata.get(records.PARSED_BY) == self.definition.parser:
             return rows
@@ -199,7 +199,7 @@ class Run:
         Args:
             common: the common tasks of all compared models, if their tasks differ.
             metrics: metrics of your own, see `bench.score`; their rows come last.
-            answers: score only these, by `KEYS`; default: all.
+            answers: score only these answers, given by `KEYS`; default: all.
 
         Examples:
             >>> import bench
@@ -239,7 +239,7 @@ class Run:
     def _outcomes(
         self, preset: str, common: Sequence[str] = (), rows: pd.DataFrame | None = None
     ) -> pd.DataFrame:
-        """List the scored units of `rows`, with the number of replies that decline to answer."""
+        """List the scored units of some records, with the number of refusals in each."""
         rows = self._parsed() if rows is None else rows
         outcomes = self.definition.scoring(rows, self.items, preset, common).outcomes()
         unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
@@ -268,7 +268,7 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table; under `robust`, append the official rows that differ."""
+        """Compute the score table; under `robust`, add the official scores that differ."""
         table, metrics = self.scores(preset, common), self.definition.metrics
         if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
@@ -276,7 +276,7 @@ class Run:
         both = official.merge(
             table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
         )
-        # The released code rounds, so that its numbers can differ by this much.
+        # The released code rounds its numbers.
         rounding = (
             both.task.map(dict(metrics.rounding)).fillna(0.0) + NOISE * both.score.abs().max()
         )
@@ -285,7 +285,7 @@ class Run:
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
-        """Return `run.json`, the scores, and the official rows that differ, for JSON."""
+        """Return `run.json`, the scores, and the official scores that differ, for JSON."""
         scores = self.scores_beside(preset)
         own = len(self.scores(preset))
         metadata = {**self.metadata, "folder": str(self.folder)}
@@ -303,7 +303,7 @@ class Run:
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, folders above them, or patterns of folders."""
+    """Open runs by their folders, folders above them, or patterns; they can also be runs."""
     runs: list[Run] = []
     for place in given:
         in_place = find_runs(place)
@@ -318,12 +318,12 @@ def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
 
 
 def find_runs(given: Run | str | Path) -> list[Run]:
-    """Open the runs in, or below, the folders that match a pattern; or a run itself."""
+    """Open the runs that a pattern or a folder names; a run stands for itself."""
     return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or that are in the folder that it names."""
+    """List the folders of runs that match a pattern, or all below the folder that it names."""
     if glob.has_magic(str(pattern)):
         paths = sorted(map(Path, glob.glob(str(pattern))))
         return [path for path in paths if (path / records.RUN_JSON).is_file()]
@@ -346,7 +346,7 @@ def model_names(runs: Sequence[Run]) -> list[str]:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Name each run by its model, and several runs of a model on a benchmark by what differs.
+    """Name each run by its model; runs of one model also by the options in which they differ.
 
     Examples:
         >>> import bench

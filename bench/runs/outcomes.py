@@ -1,4 +1,4 @@
-"""The items, replies and outcomes of several runs, each in one frame, for your own statistics."""
+"""The items, replies and outcomes of several runs in frames, for your own statistics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +75,7 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
 
 
 def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
-    """Put the columns that name the run before the others."""
+    """Add columns that name the run before the other columns."""
     columns = {
         "model": name,
         "benchmark": run.benchmark,
@@ -126,8 +126,8 @@ def all_items(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def data_conflict(runs: Sequence[Run]) -> str:
-    """Describe a conflict between runs: different items with one name; "" without a conflict."""
-    # The first run on each version.
+    """Describe different items with the same name in some runs; "" if there are none."""
+    # The first run on each version of the data.
     versions = {run.metadata["data"]["sha256"]: run for run in reversed(runs)}
     if len(versions) < 2:
         return ""

@@ -1,8 +1,8 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While a run is going on, each answer is a line of `records/answers.jsonl`. After the last answer, we
-write all of them to `records/answers.parquet` in the order of the plan, note the SHA-256 of this
-file in `run.json`, and remove `answers.jsonl`. If a folder has an `answers.jsonl`, we therefore
+While a model is asked, each of its answers becomes a line of `records/answers.jsonl`. After the
+last one, we write all answers to `records/answers.parquet` in the order of the plan, note the hash
+of this file in `run.json`, and remove `answers.jsonl`. As long as there is an `answers.jsonl`, we
 read only this file. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
 We compute scores from the records; `scores.json` is a copy for other programs.
@@ -61,18 +61,18 @@ KEYS = ["task", "item_id", "request", "repeat"]
 Replies = dict[tuple[Any, ...], str | None]
 RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
-# Key of `run.json` with the hash of the other keys.
+# The entry of `run.json` with the hash of the other entries.
 HASH = "hash"
-# Key of `run.json` with the hash of the code that has parsed the replies.
+# The entry of `run.json` with the hash of the code that parsed the replies.
 PARSED_BY = "parsed_by"
 SCORES = "scores.json"
-# Rows as dictionaries take several times the memory of a table, so we convert a table in parts.
+# Rows as dictionaries take several times the memory of a table, so we convert tables in parts.
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
-# A line of `answers.jsonl` before and after its checksum; then comes the answer as JSON.
+# The texts before and after the checksum in a line of `answers.jsonl`; then comes the answer.
 CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
-# Kinds of models that are files; "" is a checkpoint.
+# The kinds of models that are files; "" is the kind of checkpoints.
 KINDS_OF_FILES = ("", "replay", "predictions")
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
@@ -80,7 +80,7 @@ LOCKS = (LOCK, LOCK + HELD)
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder of a run for writing; if no run begins in it, remove what we made for it."""
+    """Lock the folder of a run for writing; remove new folders again if no run begins there."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         try:
@@ -95,7 +95,7 @@ def run_lock(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # Before the release, so that no other process can begin a run here.
+            # We still hold the lock, so that no other process begins a run here.
             if not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
@@ -104,7 +104,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
-    """Write `run.json` with a hash of its content, by which we notice changes."""
+    """Write `run.json` with a hash of its content, so that we notice changes."""
     write_json(folder / RUN_JSON, {**metadata, HASH: digest(metadata)})
 
 
@@ -113,10 +113,10 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`, also of an earlier version, by the names that its entries have today.
+    """Read `run.json`; entries of older versions get the names of today.
 
     Raises:
-        BadInput: it is missing, or not as `write_run_json` wrote it.
+        BadInput: the file is missing, or was changed since we wrote it.
     """
     path = folder / RUN_JSON
     try:
@@ -125,10 +125,10 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         if problem := wrong_entry(metadata):
             raise ValueError(problem)
         metadata.pop(HASH, None)
-        # Runs before version 0.3 have no hash.
+        # Runs of version 0.2 have no hash.
         hash, now = content.pop(HASH, ""), digest(content)
         benchmark, asked = content["benchmark"], content["asked"]
-        # Earlier versions named files by their paths, and kept half of the hash.
+        # Earlier versions identified files by their paths, and recorded half of the hash.
         identities = identity(benchmark, asked), digest([benchmark, asked])
         is_ours = any(text.startswith(content["identity"]) for text in identities)
         if hash not in ("", now) or not is_ours:
@@ -152,13 +152,13 @@ def identity(benchmark: str, asked: Mapping[str, Any]) -> str:
 
 
 def file_hash(asked: Mapping[str, Any], role: str) -> str:
-    """Return the hash of a model's file or folder; "" for a model that is none."""
+    """Return the hash of a model that is a file or a folder; "" for other models."""
     is_file = split_kind(asked.get(role) or "")[0] in KINDS_OF_FILES
     return (is_file and asked.get(f"{role}_content")) or ""
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write `run.json` and, unless they are there already, the items; return whether we did."""
+    """Write `run.json`, and the items unless they are there; return whether they were not."""
     table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
         if ITEMS in metadata.get("files", {}) and _read_table(folder, ITEMS).equals(table):
@@ -175,7 +175,7 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read the answers of a run in the order of the plan; prompts are most of its size."""
+    """Read the answers of a run; it is faster without the prompts, which are most of its size."""
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
@@ -235,7 +235,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Add answers, which are rows of `SCHEMA`, to `answers.jsonl`."""
     path = folder / ANSWERS
     with explain_write_errors(path), path.open("ab") as file:
-        # After half a line of a killed process, these begin a new one.
+        # We begin a new line, because a killed process may have left half a line.
         file.write(f"\n{''.join(map(_line, rows))}".encode())
         file.flush()  # the system keeps them if this process dies
         if len(rows) > 1:  # a block of a local model: wait for the disk too
@@ -255,7 +255,7 @@ def finish(
         parse: returns the value in each reply, or "".
 
     Raises:
-        RunFailed: another program changed `answers.jsonl` meanwhile; we keep the other answers.
+        RunFailed: another program has changed `answers.jsonl`; we keep the unchanged answers.
     """
     path, table = folder / ANSWERS, _read_answers(folder, SCHEMA.names)
     rows = table.select([*KEYS, "response", "error"]).to_pandas(use_threads=False)

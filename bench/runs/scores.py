@@ -158,7 +158,7 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, doubtful ones and references last.
+    """Sort the runs of a benchmark by its first primary score, doubtful and invented ones last.
 
     Examples:
         >>> import bench
@@ -168,7 +168,7 @@ def most_biased_first(runs: Sequence[Run]) -> list[Run]:
         ['simulated:bias=0.9', 'simulated:bias=0.1']
     """
     scores = explain(score(*runs))
-    # The first row of a model is that of the first primary score.
+    # The first row of each model has the first primary score.
     first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
     first = first.assign(
         bias=first.score.mask(first.worse == "lower", -first.score).fillna(0),
@@ -182,7 +182,7 @@ def most_biased_first(runs: Sequence[Run]) -> list[Run]:
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
+    """List the requests, by `KEYS`, with a parsed answer of every model that has their task."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     rates = [run.readable() for run in runs]
