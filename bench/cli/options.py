@@ -68,7 +68,7 @@ def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Para
         help=" ".join((field.description or "").split()),
         rich_help_panel=heading,
     )
-    annotation = Annotated[kind | None, option]
+    annotation: Any = Annotated[kind | None, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )

@@ -47,7 +47,7 @@ def ask_requests(
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     unanswered = (request for request in every_request if key_of(request) not in replies)
     for role in dict.fromkeys(map(role_of, unanswered)):
-        if other := other_scorer(metadata[role], scorers[role]):
+        if role not in scorers and (other := other_scorer(metadata[role], scorers[role])):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
