@@ -87,10 +87,10 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the defined scores of the primary metrics in the form of the schema."""
     scores, source, judges = run.scores(), _source(run), _judges(run)
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
-    options = run.metadata["asked"]
-    options = {"max_tokens": options.get("max_new_tokens"), **options.get("generation", {})}
-    generation = {name: options.get(name) for name in ("temperature", "top_p", "max_tokens")}
-    generation = {name: value for name, value in generation.items() if value is not None}
+    asked = run.metadata["asked"]
+    options = {"max_tokens": asked.get("max_new_tokens"), **asked.get("generation", {})}
+    names = ("temperature", "top_p", "max_tokens")
+    generation = {name: options[name] for name in names if options.get(name) is not None}
     details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
     for primary in run.definition.metrics.primary_metrics:
         modes = run.metadata["answer_mode"].items()
@@ -175,10 +175,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
             "evaluation": {"score": score, "is_correct": row.verdict == "right"},
             "error": row.error or None,
             "metadata": _texts(
-                task=row.task,
-                request=row.request,
-                repeat=row.repeat,
-                verdict=row.verdict,
+                **{name: getattr(row, name) for name in ("task", "request", "repeat", "verdict")},
                 score_means=means,
                 judge_reply=grades.get((row.task, row.item_id, order, row.repeat)),
             ),
@@ -229,13 +226,10 @@ def model_id(described: Mapping[str, Any]) -> str:
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge of each task that needs one, with its first prompt."""
     judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
-    if not judge:
-        return {}
     rows = run.records
     rows = rows[rows.request.map(of_judge)].drop_duplicates("task")
-    model = {"model_info": _model(judge, judge["id"])}
     return {
-        task: {"judges": [model], "input_prompt": prompt}
+        task: {"judges": [{"model_info": _model(judge, judge["id"])}], "input_prompt": prompt}
         for task, prompt in zip(rows.task, rows.prompt, strict=True)
         if run.definition.tasks[task].judged(settings) == "needed"
     }

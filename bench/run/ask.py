@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
+from bench.core.errors import CONTINUES, BadInput, RunFailed, explain_others
 from bench.core.progress import progress, say
 from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
@@ -133,12 +133,10 @@ def _answers(
         raise
     except RunFailed as error:
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
-        raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except (Exception, SystemExit) as error:  # code of others can raise anything
-        reason = (str(error).splitlines() or [""])[0]
-        if not reason or not isinstance(error, RuntimeError | OSError):
-            reason = f"{type(error).__name__} {reason}".strip()
-        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
+        raise type(error)(text) from error
+    except (Exception, SystemExit):  # code of others can raise anything
+        with explain_others(RunFailed, f"the {role} did not answer (", f"); {CONTINUES}"):
+            raise
 
 
 def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
