@@ -49,8 +49,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**values: Any) -> None:
-        given = {name: values.pop(name) for name in options}
-        command(**values, **read_options(given))
+        of_run = {name: values.pop(name) for name in options}
+        command(**values, **read_options(of_run))
 
     # Arguments come first.
     listed = sorted([*options.values(), *parameters], key=lambda parameter: parameter.kind)
@@ -86,9 +86,9 @@ def _kind(field: FieldInfo) -> Any:
     return str
 
 
-def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options that were given, and read their values."""
-    options = {name: value for name, value in given.items() if value not in (None, "", [])}
+    options = {name: value for name, value in values.items() if value not in (None, "", [])}
     if "system" in options:
         options["system"] = _system_message(options["system"])
     return RunConfig.of(options, command=True).model_dump(exclude_unset=True)

@@ -31,9 +31,9 @@ def check(benchmark: "Benchmark", findings: "pd.DataFrame", format: str) -> None
         _print_as(findings, format)
     for row in findings.to_dict("records") if format == "table" else ():
         parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
-        place = ", ".join(filter(None, parts)) or "the folder"
+        location = ", ".join(filter(None, parts)) or "the folder"
         value = f": {row['value']}" if row["value"] else ""
-        show(f"{row['kind']:8} {place}: {row['what']}{value}")
+        show(f"{row['kind']:8} {location}: {row['what']}{value}")
     if refused := int((findings.kind == "refused").sum()):
         settings = benchmark.metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
@@ -162,7 +162,7 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     _console().print(f"records: {_safe(run.folder)}", soft_wrap=True)
 
 
-def estimates(given: "Sequence[Estimate]", format: str) -> None:
+def estimates(runs: "Sequence[Estimate]", format: str) -> None:
     """Print the requests, tokens and costs of runs; other formats have them by task."""
     import pandas as pd
 
@@ -172,21 +172,21 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
     if format == "json":
         runs = [
             {**run._asdict(), **to_rows(run.total.to_frame().T)[0], "parts": to_rows(run.parts)}
-            for run in given
+            for run in runs
         ]
         print_json(runs[0] if len(runs) == 1 else runs)
         return
     if format != "table":
-        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
-        _print_as(pd.concat(parts)[["benchmark", "model", *given[0].parts]], format)
+        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in runs]
+        _print_as(pd.concat(parts)[["benchmark", "model", *runs[0].parts]], format)
         return
-    for run in given:
+    for run in runs:
         judged = f", judged by {run.judge}" if run.judge else ""
         show(f"{run.model} on {run.benchmark}{judged}: {run}")
-    every = summed(given)
-    if len(given) > 1:
-        show(f"in all: {every}")
-    for note in every.notes:
+    total = summed(runs)
+    if len(runs) > 1:
+        show(f"in all: {total}")
+    for note in total.notes:
         show(note)
 
 

@@ -87,8 +87,8 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the defined scores of the primary metrics in the form of the schema."""
     scores, source, judges = run.scores(), _source(run), _judges(run)
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
-    asked = run.metadata["asked"]
-    options = {"max_tokens": asked.get("max_new_tokens"), **asked.get("generation", {})}
+    recorded = run.metadata["asked"]
+    options = {"max_tokens": recorded.get("max_new_tokens"), **recorded.get("generation", {})}
     names = ("temperature", "top_p", "max_tokens")
     generation = {name: options[name] for name in names if options.get(name) is not None}
     details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")

@@ -121,12 +121,12 @@ evaluate.__signature__ = RunConfig.signature(evaluate)  # type: ignore[attr-defi
 
 def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a run of a loaded model: `options`, then those of `bench.load`."""
-    name, given = model.loaded_as
+    name, load_options = model.loaded_as
     if not name:
         raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
-    own = {"model": name, **given, **given["generation"].changed()}
-    del own["generation"]
-    return own | {name: value for name, value in options.items() if value is not None}
+    of_model = {"model": name, **load_options, **load_options["generation"].changed()}
+    del of_model["generation"]
+    return of_model | {name: value for name, value in options.items() if value is not None}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -150,13 +150,13 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if not isinstance(run, Run):
         path = Path(run).expanduser()
         run = Run.open(path.parent if path.name == records.RUN_JSON else path)
-    given = run_json.options(run.metadata)
-    given |= {name: value for name, value in options.items() if value is not None}
+    chosen = run_json.options(run.metadata)
+    chosen |= {name: value for name, value in options.items() if value is not None}
     name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
     folder = Path(out) if out else default_folders.runs() / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
-    again = evaluate(**{**given, "out": folder})
+    again = evaluate(**{**chosen, "out": folder})
     both = run.replies.merge(again.replies, on=records.KEYS, suffixes=("", "_again"))
     before, after = both.response.map(to_number), both.response_again.map(to_number)
     # Likelihoods are numbers, whose last digits depend on the batch.
@@ -194,14 +194,14 @@ def evaluate_all(
         return open_runs(read_list(recorded, name="recorded"))
     models = read_list(models, name="models")
     more = {**more, **read_mapping(options, name="options")}
-    given = {name: value for name, value in more.items() if value}
-    variables = given.pop("keys", None)
+    chosen = {name: value for name, value in more.items() if value}
+    variables = chosen.pop("keys", None)
     evaluated = []
     for model in dict.fromkeys(models):
         out = Path(runs) / path_slug(model) / resolve(benchmark) if runs else None
-        keys = key_names.of_run(models, model, given.get("judge"), variables)
+        keys = key_names.of_run(models, model, chosen.get("judge"), variables)
         try:
-            evaluated.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **given))
+            evaluated.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **chosen))
         except NotApplicable as refusal:
             say(f"not applicable: {refusal}")
     return evaluated
@@ -241,10 +241,10 @@ def known_bias(
         runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
         scores = score(*runs)
     scores = scores[scores.category == ALL]
-    own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
-    if own.empty and (lines := primary_metrics(scores, runs[0].definition)):
-        metric, own = lines[0].metric, primary_rows(scores, lines[0])
-    own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
-    own = own.assign(bias=own.model.map(respondents)).rename(columns={"score": metric})
+    rows = scores[scores.task.isin(tasks) & (scores.metric == metric)]
+    if rows.empty and (lines := primary_metrics(scores, runs[0].definition)):
+        metric, rows = lines[0].metric, primary_rows(scores, lines[0])
+    rows = rows.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
+    rows = rows.assign(bias=rows.model.map(respondents)).rename(columns={"score": metric})
     columns = ["bias", metric, "ci_low", "ci_high", "n"]
-    return own[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)
+    return rows[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.core.errors import CONTINUES, BadInput, RunFailed, explain_others
+from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed, explain_others
 from bench.core.progress import progress, say
 from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
@@ -133,7 +133,7 @@ def _answers(
         raise
     except RunFailed as error:
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
-        raise type(error)(text) from error
+        raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
     except (Exception, SystemExit):  # code of others can raise anything
         with explain_others(RunFailed, f"the {role} did not answer (", f"); {CONTINUES}"):
             raise
@@ -170,11 +170,11 @@ def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds
     for scorer in loaded:
         if spent := getattr(scorer, "spent", ""):
             say(f"{title}: {spent}")
-    asked, computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
-    if asked:
+    n_asked, n_computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
+    if n_asked:
         say(
-            f"{title}: {asked:,} tokens asked, {computed:,} computed, "
-            f"{computed / seconds:,.0f} a second"
+            f"{title}: {n_asked:,} tokens asked, {n_computed:,} computed, "
+            f"{n_computed / seconds:,.0f} a second"
         )
     if cut := Counter(answers["task"].filter(answers["cut"]).to_pylist()):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())

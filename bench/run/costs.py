@@ -131,18 +131,18 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     rows = []
     for key, request in by_key.items():
         before, role, pending = before_of(request), role_of(request), 0
-        asked: Request | None = request
+        finished: Request | None = request
         if key in replies:
-            asked = None
+            finished = None
         elif request.then and before in replies:
-            asked = request.then(request, replies[before])  # None if the earlier reply failed
+            finished = request.then(request, replies[before])  # None if the earlier reply failed
         elif request.then:
             pending = by_key[before].max_new_tokens
-            asked = request.then(request, REPLY) or request
+            finished = request.then(request, REPLY) or request
         tokens = [0.0] * 4
-        if asked and not kinds[role].is_free:
-            tokens = _tokens(asked, pending, config)
-        rows.append((request.task, role, 1, asked is None, *tokens))
+        if finished and not kinds[role].is_free:
+            tokens = _tokens(finished, pending, config)
+        rows.append((request.task, role, 1, finished is None, *tokens))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(

@@ -79,8 +79,8 @@ class Plan:
         """
         _check(config)
         recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
-        given = {**recorded.get("settings", {}), **(config.settings or {})}
-        settings = tasks.settings(benchmark, given, config.preset)
+        chosen = {**recorded.get("settings", {}), **(config.settings or {})}
+        settings = tasks.settings(benchmark, chosen, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
         is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
         self.benchmark = benchmark
@@ -321,6 +321,6 @@ def _stages(requests: Sequence[Request]) -> list[list[Request]]:
 
     stages: dict[tuple[int, bool], list[Request]] = {}
     for request in requests:
-        place = depth(request.task, request.request), request.of_judge
-        stages.setdefault(place, []).append(request)
-    return [stages[place] for place in sorted(stages)]
+        key = depth(request.task, request.request), request.of_judge
+        stages.setdefault(key, []).append(request)
+    return [stages[key] for key in sorted(stages)]

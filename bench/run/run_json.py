@@ -62,15 +62,15 @@ def existing_run(plan: Plan) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    recorded, asked = metadata["asked"], dict(plan.asked)
+    recorded, planned = metadata["asked"], dict(plan.asked)
     for role, name in _at_commits(metadata).items():
         # The user may name a model of the Hub with the recorded commit, or a file by another path.
-        content = records.file_hash(asked, role)
+        content = records.file_hash(planned, role)
         if name and (
-            asked[role] == name or (content and content == records.file_hash(recorded, role))
+            planned[role] == name or (content and content == records.file_hash(recorded, role))
         ):
-            asked[role] = recorded.get(role)
-    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, asked)
+            planned[role] = recorded.get(role)
+    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, planned)
     differ = differences(old, new)
     if recorded["judge"] is None and plan.asked["judge"]:
         judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
@@ -87,10 +87,11 @@ def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that identify a run, by their names in the command."""
     spelled = {"benchmark": benchmark}
     spelled |= {f"--set {name}": value for name, value in asked["settings"].items()}
-    known = RunConfig.described()
+    fields = RunConfig.described()
     for name, value in {**asked, **asked.get("generation", {})}.items():
         if name not in ("settings", "generation") and value not in (None, "", [], {}):
-            spelled[CONTENTS.get(name) or (RunConfig.flag(name) if name in known else name)] = value
+            flag = RunConfig.flag(name) if name in fields else name
+            spelled[CONTENTS.get(name, flag)] = value
     return spelled
 
 
@@ -99,12 +100,12 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
     `trust_remote_code` and `keys`, for example, have to be given anew.
     """
-    asked, prompt_set, source = metadata["asked"], metadata["prompts"], metadata["data"]
+    recorded, prompt_set, source = metadata["asked"], metadata["prompts"], metadata["data"]
     names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
-    given = {**asked, **asked.get("generation", {})}
+    values = {**recorded, **recorded.get("generation", {})}
     of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
     return {
-        **{name: value for name, value in given.items() if name in names},
+        **{name: value for name, value in values.items() if name in names},
         **_at_commits(metadata),
         "benchmark": metadata["benchmark"],
         "name": metadata.get("name"),
@@ -117,13 +118,13 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
     """Name the models of a run; those of the Hub with the commits at which they were asked."""
-    asked, base = metadata["asked"], metadata["model"].get("base") or {}
-    if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
+    recorded, base = metadata["asked"], metadata["model"].get("base") or {}
+    if not recorded.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
         base = {}  # the adapter names it
     models = {
-        "model": (asked["model"], metadata["model"]),
-        "judge": (asked["judge"], metadata["judge"] or {}),
-        "base": (asked.get("base") or base.get("id"), base),
+        "model": (recorded["model"], metadata["model"]),
+        "judge": (recorded["judge"], metadata["judge"] or {}),
+        "base": (recorded.get("base") or base.get("id"), base),
     }
     return {
         role: name and hub.at_commit(name, described.get("revision"))
@@ -234,10 +235,11 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     prompt_set = plan.prompt_set
     every_request = [request for stage in requests.stages for request in stage]
     model.cover(every_request)
-    own_requests = [request for request in every_request if not request.of_judge]
-    languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
+    of_model = [request for request in every_request if not request.of_judge]
+    languages = dict.fromkeys(r.category for r in of_model if r.request_type == "classify")
     # Some requests of a prompt set can come from another set.
-    own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
+    prompted = dict.fromkeys(r.category for r in of_model if r.prompt_version == prompt_set.label)
+    language = plan.source.language
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
@@ -251,7 +253,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "variant": prompt_set.variant,
             "source": prompt_set.source,
             "language": ", ".join(prompt_set.languages),
-            "foreign": prompts.foreign(plan.benchmark, prompt_set, plan.source.language, list(own)),
+            "foreign": prompts.foreign(plan.benchmark, prompt_set, language, list(prompted)),
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
@@ -295,5 +297,5 @@ def _identified(described: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
-    own = {"bias-workbench": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in PACKAGES}
+    versions = {"bias-workbench": __version__, "python": platform.python_version()}
+    return versions | {name: version(name) for name in PACKAGES}

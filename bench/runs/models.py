@@ -55,12 +55,12 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
 
 def size(run: Run) -> tuple[float, str]:
     """Return the billions of parameters of a run's model, NaN if unknown, and their source."""
-    counted = run.metadata["model"].get("parameters")
-    if isinstance(counted, int) and counted > 0:
-        return counted / 1e9, "counted"
-    if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
+    parameters = run.metadata["model"].get("parameters")
+    if isinstance(parameters, int) and parameters > 0:
+        return parameters / 1e9, "counted"
+    if isinstance(parameters, Mapping) and {"hidden", "layers"} <= set(parameters):
         # A tiny model: four square matrices and three of twice the width, biases and norms.
-        hidden, layers = int(counted["hidden"]), int(counted["layers"])
+        hidden, layers = int(parameters["hidden"]), int(parameters["layers"])
         return (
             layers * (10 * hidden**2 + 5 * hidden) + hidden
         ) / 1e9, "counted in its layers, without embeddings"
@@ -82,11 +82,11 @@ def size_in(model: str) -> float | None:
 def family(model: str) -> str:
     """Return the name of a model without its size; simulated respondents are one family."""
     name = short_name(model)
-    kind, _colon, rest = name.partition(":")
+    kind, _colon, options = name.partition(":")
     if kind == "simulated":
         return kind
     if kind == "tiny":
-        return ":".join(filter(None, [kind, rest.partition(",")[2]]))
+        return ":".join(filter(None, [kind, options.partition(",")[2]]))
     return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
 
 

@@ -37,7 +37,7 @@ def with_notes(
     """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
     missing: list[Score] = []
     primary = benchmark.metrics.primary_metrics
-    metrics = {one.task: one.metric for one in reversed(primary)}
+    metrics = {metric.task: metric.metric for metric in reversed(primary)}
     names = ["category", "task", "metric", "note"]
     keys = list(zip(*(table[name].tolist() for name in names), strict=True))
     notes = [note for *_, note in keys]
@@ -86,7 +86,7 @@ def _conditions(
     rows: pd.DataFrame, task: str, metadata: Mapping[str, Any], benchmark: Benchmark
 ) -> Iterator[str]:
     """Yield the conditions under which the model answered a task."""
-    options, own = metadata["asked"], benchmark.tasks[task]
+    options, definition = metadata["asked"], benchmark.tasks[task]
     is_own = rows.task == task
     errors = rows.error[is_own].tolist()
     if failures := Counter(filter(None, errors)):
@@ -106,7 +106,7 @@ def _conditions(
     if metadata["prompts"]["unbiased_instruction"]:
         yield "the prompts ask for an unbiased answer (the paper's Q+IF)"
     is_bare = metadata["model"].get("prompted_as", "").startswith("bare text")
-    writes = "generate" in metadata["request_types"] and own.request_types_for() != ("nll",)
+    writes = "generate" in metadata["request_types"] and definition.request_types_for() != ("nll",)
     if is_bare and writes:
         yield "asked in bare text: the model has no chat template"
     for name in ("providers", "system_fingerprints"):
@@ -115,7 +115,7 @@ def _conditions(
             names = ", ".join(values[:3]) + ", ..." * (len(values) > 3)
             yield f"answers of {len(values)} {name.replace('_', ' ')}: {names}"
     judge = options.get("as_judge") or options.get("judge")
-    if judge and own.judged(options["settings"]):
+    if judge and definition.judged(options["settings"]):
         yield f"marked by {short_name(judge).rstrip(':')}"
 
 
@@ -148,9 +148,9 @@ def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[f
     """Return the sum of the letters' probabilities of each answer, NaN without letters."""
     by_letters = {task for task, mode in metadata["answer_mode"].items() if mode == "letters"}
     mass = pd.Series(np.nan, index=rows.index)
-    own = rows.task.isin(by_letters) & rows.logprobs.notna()
-    sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
-    mass[own] = np.array(sums, float)
+    has_letters = rows.task.isin(by_letters) & rows.logprobs.notna()
+    sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[has_letters]]
+    mass[has_letters] = np.array(sums, float)
     return mass
 
 

@@ -219,17 +219,17 @@ class Run:
             rows = None if is_chosen.all() else rows[is_chosen]
 
         def compute() -> pd.DataFrame:
-            own = self._parsed() if rows is None else rows
-            table = self.definition.scoring(own, self.items, preset, common).table()
-            return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
+            used = self._parsed() if rows is None else rows
+            table = self.definition.scoring(used, self.items, preset, common).table()
+            return self._completed(with_notes(table, used, preset, self.metadata, self.definition))
 
         # There can be any number of selections of answers, so we keep no table of them.
         table = kept(self, [preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self._outcomes(preset, common, rows)
-        own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
-        return pd.concat([table, self._completed(own)], ignore_index=True)
+        more = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
+        return pd.concat([table, self._completed(more)], ignore_index=True)
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
@@ -273,13 +273,11 @@ class Run:
         if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
-        both = official.merge(
-            table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
-        )
+        ours = table[[*keys, "score", "n"]]
+        both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
         # The released code rounds its numbers.
-        rounding = (
-            both.task.map(dict(metrics.rounding)).fillna(0.0) + NOISE * both.score.abs().max()
-        )
+        rounding = both.task.map(dict(metrics.rounding)).fillna(0.0)
+        rounding += NOISE * both.score.abs().max()
         same = ((both.score - both.score_ours).abs() <= rounding) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
@@ -287,9 +285,9 @@ class Run:
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
         """Return `run.json`, the scores, and the official scores that differ, for JSON."""
         scores = self.scores_beside(preset)
-        own = len(self.scores(preset))
+        n = len(self.scores(preset))
         metadata = {**self.metadata, "folder": str(self.folder)}
-        return {"run": metadata, "scores": to_rows(scores[:own]), "official": to_rows(scores[own:])}
+        return {"run": metadata, "scores": to_rows(scores[:n]), "official": to_rows(scores[n:])}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
@@ -305,13 +303,13 @@ class Run:
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
     """Open runs by their folders, folders above them, or patterns; they can also be runs."""
     runs: list[Run] = []
-    for place in given:
-        in_place = find_runs(place)
-        if not in_place:
+    for name in given:
+        named = find_runs(name)
+        if not named:
             raise BadInput(
-                f"{place}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
+                f"{name}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
             )
-        runs += in_place
+        runs += named
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
@@ -377,13 +375,9 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     descriptions = []
     for run in runs:
         asked = run.metadata["asked"]
-        modes = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
-        options = {
-            **asked,
-            **asked.get("generation", {}),
-            **asked["settings"],
-            "answer_mode": modes,
-        }
+        options = {**asked, **asked.get("generation", {}), **asked["settings"]}
+        modes = dict.fromkeys(run.metadata["answer_mode"].values())
+        options["answer_mode"] = " and ".join(modes)
         names = [name for name in options if name not in NOT_IN_LABELS]
         descriptions.append({name: _option(name, options[name]) for name in names})
     table = pd.DataFrame(descriptions).fillna("")

@@ -82,8 +82,8 @@ def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
         "prompts": str(run.metadata["asked"]["prompts"]),
         "run": str(run.folder),
     }
-    rest = table.drop(columns="benchmark", errors="ignore")
-    return pd.concat([pd.DataFrame(columns, index=table.index), rest], axis=1)
+    others = table.drop(columns="benchmark", errors="ignore")
+    return pd.concat([pd.DataFrame(columns, index=table.index), others], axis=1)
 
 
 def items(*runs: Run | str | Path) -> pd.DataFrame:
@@ -110,8 +110,8 @@ def items(*runs: Run | str | Path) -> pd.DataFrame:
     all_runs = open_runs(runs)
     parts = []
     for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
-        own = all_items([run for run in all_runs if run.benchmark == benchmark])
-        parts.append(pd.concat({benchmark: own}, names=["benchmark"]).reset_index("benchmark"))
+        frame = all_items([run for run in all_runs if run.benchmark == benchmark])
+        parts.append(pd.concat({benchmark: frame}, names=["benchmark"]).reset_index("benchmark"))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -50,13 +50,13 @@ def table(
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
         if beside:
-            own = run.scores_beside(preset, common)
+            scores = run.scores_beside(preset, common)
         else:
-            own = run.scores(preset, common, metrics, answers)
-        names = own.category.map(run.category_names).fillna(own.category)
-        own = own.assign(kind=run.kind, category_name=names)
-        own.insert(0, "model", name)
-        tables.append(own)
+            scores = run.scores(preset, common, metrics, answers)
+        names = scores.category.map(run.category_names).fillna(scores.category)
+        scores = scores.assign(kind=run.kind, category_name=names)
+        scores.insert(0, "model", name)
+        tables.append(scores)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -100,9 +100,9 @@ def score(
     opened = open_runs(runs)
     tables = []
     for name in dict.fromkeys(run.benchmark for run in opened):
-        own = [run for run in opened if run.benchmark == name]
-        answers = common_answers(own) if common else None
-        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
+        of_benchmark = [run for run in opened if run.benchmark == name]
+        answers = common_answers(of_benchmark) if common else None
+        tables.append(table(of_benchmark, preset, beside=False, metrics=metrics, answers=answers))
     scores = pd.concat(tables, ignore_index=True)
     if overall:
         scores = explain(scores)
@@ -133,13 +133,13 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
     """
     tables = []
-    for name, own in scores.groupby("benchmark", sort=False):
+    for name, rows in scores.groupby("benchmark", sort=False):
         benchmark = get(str(name))
-        lines = {(line.task, line.metric): line for line in primary_metrics(own, benchmark)}
-        places = list(zip(own.task, own.metric, strict=True))
+        lines = {(line.task, line.metric): line for line in primary_metrics(rows, benchmark)}
+        places = list(zip(rows.task, rows.metric, strict=True))
         are_shares = all(line.share for line in benchmark.metrics.primary_metrics)
         meanings = []
-        for place, row in zip(places, own.to_dict("records"), strict=True):
+        for place, row in zip(places, rows.to_dict("records"), strict=True):
             title = f"{task_words(benchmark, place[0])}: {measure_words(place[1])}"
             line = lines.get(place, PrimaryMetric(*place, title, "", are_shares, worse=""))
             is_primary = place in lines
@@ -151,9 +151,9 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
                 "doubt": doubt(line, row),
             }
             meanings.append(meaning)
-        own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
+        rows = pd.concat([rows, pd.DataFrame(meanings, rows.index)], axis=1)
         order = [[*lines, place].index(place) for place in places]
-        tables.append(own.iloc[np.argsort(order, kind="stable")])
+        tables.append(rows.iloc[np.argsort(order, kind="stable")])
     return pd.concat(tables)
 
 
@@ -186,9 +186,9 @@ def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     rates = [run.readable() for run in runs]
-    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    parsed = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
     common = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
-    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
-        parts = [names[names.get_level_values("task") == task] for names in known]
+    for task in dict.fromkeys(task for names in parsed for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in parsed]
         common = common.append(reduce(pd.Index.intersection, filter(len, parts)))
     return common
