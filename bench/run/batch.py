@@ -54,7 +54,6 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         raise type(error)(str(error).replace(option, ours)) from None
     for task, reason in requests.skipped.items():
         say(f"task {task} is left out: {reason.replace(option, ours)}")
-    batches["model"].check_ids(list(chain(*requests.stages)))
     paths = {"model": out, "judge": out.with_stem(f"{out.stem}-judge")}
     lines = defaultdict[Path, list[str]](list)
     replies: Replies = {}

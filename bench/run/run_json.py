@@ -24,7 +24,6 @@ from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model
 from bench.scorers.local import hub
-from bench.scorers.names import short_name
 from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -257,7 +256,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
-        "name": short_name(model.display_name) or None,
         "packages": packages(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -21,6 +21,7 @@ import pandas as pd
 from bench.benchmarks import get
 from bench.benchmarks.base import Benchmark
 from bench.config import PRESETS
+from bench.core import default_folders
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
@@ -321,14 +322,18 @@ def find_runs(given: Run | str | Path) -> list[Run]:
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or all below the folder that it names."""
-    if glob.has_magic(str(pattern)):
-        paths = sorted(map(Path, glob.glob(str(pattern))))
-        return [path for path in paths if (path / records.RUN_JSON).is_file()]
-    folder = Path(pattern)
-    if (folder / records.RUN_JSON).is_file():
-        return [folder]
-    return sorted(path.parent for path in folder.rglob(records.RUN_JSON)) or [folder]
+    """List the folders of runs that match a pattern, or are below a folder that does.
+
+    A relative path that does not exist here is looked for where `bench run` writes, too, so that a
+    notebook can name a folder as the command printed it.
+    """
+    reports = default_folders.reports()
+    for start in (Path(), reports.parent, reports / "runs"):
+        matches = sorted(map(Path, glob.glob(str(start / pattern))))
+        runs = [file.parent for path in matches for file in sorted(path.rglob(records.RUN_JSON))]
+        if runs:
+            return list(dict.fromkeys(runs))
+    return [] if glob.has_magic(str(pattern)) else [Path(pattern)]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:

@@ -158,7 +158,6 @@ class Model(Backend):
     Attributes:
         loaded_as: the MODEL and the options of `bench.load`.
         weights: the name, the files and the options that decide its weights.
-        display_name: its name in tables; "" for a short form of MODEL.
         remedy: the advice in messages about log-probabilities that are not finite.
         answered: an answered request of each type, which an endpoint may ask again.
 
@@ -171,7 +170,6 @@ class Model(Backend):
 
     loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
     weights: tuple[Any, ...] = ()
-    display_name = ""
     remedy = ""
     answered: Mapping[str, Request] = {}
 
@@ -377,16 +375,6 @@ def each(options: Options, n: int) -> list[tuple[str, ...]]:
     if options and isinstance(options[0], str):
         return [tuple(map(str, options))] * n
     return [tuple(row) for row in options]
-
-
-def option_matrix(
-    values: Sequence[Sequence[float]], prompts: Sequence[Turns], options: Sequence[Any]
-) -> np.ndarray:
-    """Return the result of `choose`: float64 [n, k], also without prompts."""
-    import numpy as np
-
-    columns = -1 if prompts else len(options)
-    return np.array(values, dtype=np.float64).reshape(len(prompts), columns)
 
 
 def digest(value: object) -> str:

@@ -13,9 +13,11 @@ from bench.scorers.local import hub
 def short_name(model: str) -> str:
     """Shorten a model's name to its last part, and a commit in it to its first digits."""
     if reference := hub.parse(model):
-        revision = reference.revision or ""
+        name, revision = reference
+        if not revision:
+            return name.rpartition("/")[2]
         revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
-        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
+        return f"{name.rpartition('/')[2]}@{revision}"
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
     return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")

@@ -8,18 +8,10 @@ the probabilities of a pair per line. Results of a batch are in `scorers.endpoin
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-)
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 
 from bench.core.errors import BadInput, explained, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table
@@ -37,22 +29,8 @@ WholeNumber = Annotated[int, Field(ge=0, lt=10**15)]
 Key = tuple[Any, ...]
 
 
-class _Row(BaseModel):
-    """The fields of a row that we read; we ignore others."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    @classmethod
-    def read(cls, location: str, fields: Mapping[str, Any]) -> Self:
-        try:
-            return cls(**fields)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise BadInput(f"{location}, field `{first['loc'][0]}`: {explained(first)}") from None
-
-
-class _Reply(_Row):
-    """A row of a replay, with its prompt or the names of its request."""
+class _Reply(BaseModel, allow_inf_nan=False):
+    """A row of a replay, with its prompt or the names of its request; we ignore other fields."""
 
     prompt: StrictStr = ""
     task: StrictStr = ""
@@ -62,13 +40,24 @@ class _Reply(_Row):
     response: StrictStr | StrictInt | StrictFloat
 
 
-class _Prediction(_Row):
+class _Prediction(BaseModel, allow_inf_nan=False):
     id: WholeNumber
     language: StrictStr = ""
     label: StrictStr = ""
     entailment: float | None = None
     contradiction: float | None = None
     neutral: float | None = None
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def _row(row_type: type[Row], location: str, fields: Mapping[str, Any]) -> Row:
+    try:
+        return row_type(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"{location}, field `{first['loc'][0]}`: {explained(first)}") from None
 
 
 class _Recorded(Model):
@@ -116,13 +105,13 @@ class _Recorded(Model):
     def _rows(
         self, columns: Sequence[str], optional: Sequence[str]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the place of each row, for messages, and its fields."""
+        """Yield the location of each row, for messages, and its fields."""
         if self.path.suffix == ".csv":
             for cells in read_table(self.path, columns, optional, replies=True):
                 yield f"{self.path}, row {cells.number}", cells
-            return
-        for line, fields in read_json_lines(self.path, replies=True):
-            yield f"{self.path}, line {line}", fields
+        else:
+            for line, fields in read_json_lines(self.path, replies=True):
+                yield f"{self.path}, line {line}", fields
 
     def _add(self, location: str, key: Key, answer: Answer) -> None:
         if key in self._answers:
@@ -146,10 +135,9 @@ class Replay(_Recorded):
             if missing := [name for name in NAMES if name not in fields and not by_prompt]:
                 expected = f"expected {', '.join(NAMES)}, or prompt; and response"
                 raise BadInput(f"{location}: field `{missing[0]}` is missing; {expected}")
-            row = _Reply.read(location, fields)
-            names: Key = (row.task, row.item_id, row.request)
-            key = (row.prompt,) if by_prompt else (*names, row.repeat)
-            self._add(location, key, Answer(str(row.response)))
+            row = _row(_Reply, location, fields)
+            names = (row.task, row.item_id, row.request, row.repeat)
+            self._add(location, (row.prompt,) if by_prompt else names, Answer(str(row.response)))
 
     @classmethod
     def check(cls, name: str) -> None:
@@ -189,7 +177,7 @@ class Predictions(_Recorded):
         super().__init__(path)
         for location, fields in self._rows(("id",), ("language", "label", *LABELS)):
             filled = {name: value for name, value in fields.items() if value not in (None, "")}
-            row = _Prediction.read(location, filled)
+            row = _row(_Prediction, location, filled)
             self._add(location, (row.language.strip(), row.id), _predicted(location, row))
         languages = {language for language, _ in self._answers}
         if not languages:

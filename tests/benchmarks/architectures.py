@@ -148,7 +148,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     for kind in ("causal", "masked", "classifier"):
-        ((auto_class, types), *_), named = KINDS[kind], set(sys.argv[1:])
+        auto_class, types = next(row[1:] for row in KINDS if row[0] == kind)
+        named = set(sys.argv[1:])
         chosen = [t for t in types if not named or kind in named or t in named]
         outcomes, largest = Counter[str](), 0.0
         for model_type in chosen:

@@ -212,7 +212,7 @@ def test_a_masked_model_with_its_own_code_has_its_own_numbers(tmp_path):
         ("flax_model.msgpack", "of Flax (flax_model.msgpack)"),
         ("openvino_model.xml", "of OpenVINO"),
         ("model.gguf", "give the file itself: "),
-        ("model.fp16.safetensors", "holds model.fp16.safetensors and no model.safetensors"),
+        ("model.fp16.safetensors", "variant (model.fp16.safetensors) and no model.safetensors"),
         ("README.md", "holds no model.safetensors"),
     ],
 )

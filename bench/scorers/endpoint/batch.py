@@ -58,17 +58,20 @@ class Batch(Model):
         response, error = line.get("response"), line.get("error")
         # Some services give the answer itself as the response, or write the body as a text.
         body: Any = at(response, "body") or response
-        body = responses.parsed(body, "") if isinstance(body, str) else body
-        code, texts = str(at(response, "status_code")), failures.error_texts([error, body])
-        status, reason = int(code) if code.isdecimal() else 0, "\n".join(texts)
-        answer: dict[str, Any] | None = None
+        if isinstance(body, str):
+            body = responses.parsed(body, "")
+        if isinstance(at(body, "choices"), dict):  # SGLang has one choice in place of a list
+            body = {**body, "choices": [body["choices"]]}
+        code = str(at(response, "status_code"))
+        status = int(code) if code.isdecimal() else 0
+        reason = "\n".join(failures.error_texts([error, body]))
+        answer = None
         try:
             if status < 400 and not error:
                 status, reason = responses.error_in(body)
                 if not status:
-                    answer = {**body, "choices": [responses.first_choice(body)]}
-                    responses.text_of(answer["choices"][0])
-                    if thoughts_in(answer["choices"][0]) == OPENED:
+                    answer = body
+                    if thoughts_in(body["choices"][0]) == OPENED:
                         self.chat.thoughts = OPENED
                     return answer
             failures.check_refused_text(status or 400, reason)
@@ -114,43 +117,23 @@ class Batch(Model):
         return answers
 
     def cover(self, requests: Sequence[Request]) -> None:
-        """Refuse results that lack answers, or that answer other requests; report failures."""
-        self.check_ids(requests)
+        """Refuse results that lack answers, and report failures of the service."""
         self.answer([request for request in requests if not request.then and not request.of_judge])
         results = [result for _, result in self._results.values()]
         if failed := [result for result in results if isinstance(result, Refusal)]:
             again = f"`bench requests` with --results {self.source} writes them again"
             say(f"failed at the service: {len(failed):,} requests ({again}), first {failed[0]}")
 
-    def check_ids(self, requests: Sequence[Request]) -> None:
-        """Refuse results with an id of none of these requests.
-
-        Of a request that needs an earlier reply, we know the names, but not yet the hash.
-        """
-        ids = {self.id_of(request) for request in requests if not request.then}
-        names = {_names(request) for request in requests if request.then or request.of_judge}
-        for custom_id, (location, _) in self._results.items():
-            if custom_id not in ids and custom_id.rpartition("-")[0] not in names:
-                raise BadInput(
-                    f"{location}: {custom_id} is the id of no request of this run; give the "
-                    "options of the first `bench requests`, and only its results"
-                )
-
     def id_of(self, request: Request) -> str:
         """Return the id of a request: readable names, and a hash."""
         names = (request.task, request.item_id, request.request, request.repeat)
-        return f"{_names(request)}-{digest([*names, self.chat.body(request)])}"
+        parts = [re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names]
+        return f"{'-'.join(parts)[:LONGEST_NAMES]}-{digest([*names, self.chat.body(request)])}"
 
     def line(self, request: Request) -> dict[str, Any]:
         """Return the line of a batch file that asks a request."""
         url, body = "/v1/chat/completions", self.chat.sent(request)
         return {"custom_id": self.id_of(request), "method": "POST", "url": url, "body": body}
-
-
-def _names(request: Request) -> str:
-    names = (request.task, request.item_id, request.request, request.repeat)
-    readable = "-".join(re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names)
-    return readable[:LONGEST_NAMES]
 
 
 def is_batch(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from bench.config import Generation
@@ -11,7 +12,13 @@ from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
 from bench.scorers.endpoint.responses import MOST_LIKELIEST, NO_LOGPROBS
-from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
+from bench.tasks.replies import (
+    THINKS,
+    closes_unopened,
+    is_tag,
+    split_thought,
+    unfinished_thought,
+)
 from bench.tasks.request import Request
 
 # We reject replies with more characters per token.
@@ -128,9 +135,9 @@ class Chat:
 
     def read(self, request: Request, body: dict[str, Any]) -> Answer:
         """Read the answer to a request; a refused request has an error."""
-        choice = body["choices"][0]
+        choice, most_tokens = body["choices"][0], self._most_tokens(request)
         cut = responses.was_cut(choice)
-        if responses.token_count(body, "completion_tokens") == self._most_tokens(request):
+        if responses.token_count(body, "completion_tokens") == most_tokens:
             cut = True  # some servers give another reason
         try:
             if request.request_type == "choose":
@@ -141,9 +148,8 @@ class Chat:
             raise
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
-        most = LONGEST_TOKEN * self._most_tokens(request)
-        if len(text) > most:
-            text, cut = text[:most], True
+        if len(text) > LONGEST_TOKEN * most_tokens:
+            text, cut = text[: LONGEST_TOKEN * most_tokens], True
         # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
@@ -154,15 +160,16 @@ class Chat:
         return request.max_new_tokens + (self.options.thinking_tokens or 0)
 
     def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
-        responses.text_of(choice)  # raises Unanswered for a refusal
-        tokens = responses.first_tokens(choice)
-        if self.thoughts or responses.begins_thought(choice, tokens):
+        text, tokens = responses.text_of(choice), responses.first_tokens(choice)
+        likeliest, _ = max(tokens, key=itemgetter(1), default=("", 0.0))
+        is_kept_apart = not text.strip() and responses.keeps_thought_apart(choice)
+        if self.thoughts or is_kept_apart or is_tag(likeliest.strip()):
             raise Unanswered(THINKS)
         if not tokens:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            first = failures.first_line(repr(responses.likeliest(tokens)))
+            first = failures.first_line(repr(likeliest))
             problem = "no option is among the likeliest first tokens of the reply"
             raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded

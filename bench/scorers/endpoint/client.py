@@ -1,7 +1,7 @@
 """Send requests to a server: several at once, within a budget, and again after failures.
 
 openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
-and size, and translates unusual errors into ones that openai's client knows.
+and size, and answers with status 503 if another try may help.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -56,11 +55,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 T = TypeVar("T")
 # Sends a request, again after failures, and returns its answer.
-Ask = Callable[[openai.AsyncOpenAI, Request], Awaitable[Answer]]
+Ask = Callable[[Request], Awaitable[Answer]]
 
 
 class Client:
-    """Sends requests to one server, and counts requests and tokens."""
+    """Sends requests to one server by its `connection`, and counts requests and tokens."""
+
+    connection: openai.AsyncOpenAI
 
     def __init__(self, server: keys.Server, limits: Limits) -> None:
         self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
@@ -92,25 +93,25 @@ class Client:
             http_client=http,
         )
 
-    def call(self, function: Callable[[openai.AsyncOpenAI], Awaitable[Any]]) -> Any:
+    def call(self, function: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a coroutine that sends a few requests before a run."""
 
         async def connected() -> Any:
-            async with self.connect(RETRIES_BEFORE_RUN) as connection:
-                return await function(connection)
+            async with self.connect(RETRIES_BEFORE_RUN) as self.connection:
+                return await function()
 
         with start_blocking_portal() as portal:
             return portal.call(connected)
 
-    async def until_read(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def until_read(self, ask: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return an answer; ask again if it cannot be read, and at last raise `Broken`."""
         for _ in range(TRIES_OF_BROKEN - 1):
             try:
-                return await ask()
+                return await ask(*arguments)
             except Broken as error:
                 self.wait(str(error))
             await asyncio.sleep(BROKEN_WAIT)
-        return await ask()
+        return await ask(*arguments)
 
     def stream(
         self, requests: Sequence[Request], ask: Ask, answered: dict[str, Request]
@@ -128,18 +129,21 @@ class Client:
         """
         self.last_answer, self.reason = time.monotonic(), ""
         self.answers = SimpleQueue()
-        work, yielded = _Work(self, ask, answered), 0
+        self._ask, self._answered = ask, answered
+        self._failure: RunFailed | None = None
+        self._refused: dict[str, list[tuple[Request, Refusal]]] = defaultdict(list)
+        yielded = 0
         with start_blocking_portal() as portal:
-            task = portal.start_task_soon(work.run, requests)
+            task = portal.start_task_soon(self._run, requests)
             task.add_done_callback(lambda _: self.answers.put(None))
             while pair := self._next():
                 yielded += 1
                 yield pair
             task.result()
-        if work.failure:
+        if self._failure:
             counts = f"; {yielded:,} of {len(requests):,} requests were answered"
-            kind = BudgetSpent if isinstance(work.failure, BudgetSpent) else RunFailed
-            raise kind(f"{work.failure}{counts if len(requests) > 1 else ''}")
+            kind = BudgetSpent if isinstance(self._failure, BudgetSpent) else RunFailed
+            raise kind(f"{self._failure}{counts if len(requests) > 1 else ''}")
 
     def waiting(self) -> Iterator[tuple[Request, Answer]]:
         """Yield the answers that have come and that an interrupted `stream` did not yield."""
@@ -165,26 +169,11 @@ class Client:
         if time.monotonic() - self.last_answer > max(PATIENCE, 2 * self.limits.timeout):
             raise RunFailed(f"{self.server.url}: answers nothing any more ({reason})")
 
-
-class _Work:
-    """The work of one call of `Client.stream`, in the thread of the asyncio loop.
-
-    A server can refuse one request, for example a prompt that is too long, or every request of a
-    type. We keep refusals until a request that had an answer shows which it is.
-    """
-
-    def __init__(self, client: Client, ask: Ask, answered: dict[str, Request]) -> None:
-        self.client, self.ask, self.answered = client, ask, answered
-        self.connection = client.connect(RETRIES)
-        self.failure: RunFailed | None = None
-        self._refused: dict[str, list[tuple[Request, Refusal]]] = defaultdict(list)
-        self._checking = asyncio.Lock()
-
-    async def run(self, requests: Sequence[Request]) -> None:
-        """Put requests with their answers on the client's queue; `failure` is why some miss."""
-        waiting = iter(requests)
-        async with self.connection:
-            workers = min(self.client.limits.concurrency, len(requests))
+    async def _run(self, requests: Sequence[Request]) -> None:
+        """Put requests with their answers on the queue; `_failure` is why some miss."""
+        waiting, self._checking = iter(requests), asyncio.Lock()
+        async with self.connect(RETRIES) as self.connection:
+            workers = min(self.limits.concurrency, len(requests))
             await asyncio.gather(*(self._send_each(waiting) for _ in range(workers)))
             for request_type in list(self._refused):
                 await self._check_refused(request_type)
@@ -194,43 +183,46 @@ class _Work:
             answer = await self._answer(request)
             request_type = request.request_type
             if isinstance(answer, Answer):
-                self.client.answers.put((request, answer))
-                self.answered[request_type] = request
+                self.answers.put((request, answer))
+                self._answered[request_type] = request
             elif isinstance(answer, Refusal) and not answer.is_general:
                 self._refused[request_type].append((request, answer))
                 if len(self._refused[request_type]) >= MOST_REFUSED:
                     await self._check_refused(request_type)
             else:
-                self.failure = self.failure or answer
-            if self.failure:  # what is under way may still get answers
+                self._failure = self._failure or answer
+            if self._failure:  # what is under way may still get answers
                 return
 
     async def _check_refused(self, request_type: str) -> None:
-        """Find out whether the server refuses these requests, or all of their type."""
+        """Find out whether the server refuses these requests, or all of their type.
+
+        We keep refusals, for example of prompts that are too long, until a request that had an
+        answer shows which it is.
+        """
         async with self._checking:  # one worker at a time
             refused = self._refused.pop(request_type, [])
-            if not refused or self.failure:
+            if not refused or self._failure:
                 return
-            answered = self.answered.get(request_type)
+            answered = self._answered.get(request_type)
             if not answered or not isinstance(await self._answer(answered), Answer):
-                self.failure = refused[-1][1]
+                self._failure = refused[-1][1]
                 return
             for request, refusal in refused:
-                self.client.answers.put((request, Answer("", error=refusal.reason)))
+                self.answers.put((request, Answer("", error=refusal.reason)))
 
     async def _answer(self, request: Request) -> Answer | RunFailed:
         """Return the answer to a request, or the reason why there is none."""
         start = time.perf_counter()
         try:
-            ask = partial(self.ask, self.connection, request)
-            answer = await self.client.until_read(ask)
+            answer = await self.until_read(self._ask, request)
         except Broken as error:
-            return Refusal(self.client.server.url, str(error))
+            return Refusal(self.server.url, str(error))
         except Unanswered as error:
             answer = Answer("", error=str(error))
         except RunFailed as failure:
             return failure
-        self.client.last_answer, self.client.reason = time.monotonic(), ""
+        self.last_answer, self.reason = time.monotonic(), ""
         return replace(answer, seconds=time.perf_counter() - start)
 
 
@@ -260,7 +252,11 @@ class _Http(openai.DefaultAsyncHttpxClient):
             request.headers[name] = start + self._server.key
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request once; the parsed answer or the error is in the response's extensions."""
+        """Send a request once; the parsed answer is in the extensions of the response.
+
+        If another try may help, they hold the error for the case that it does not; other errors are
+        raised.
+        """
         for budget in self._client.budgets:
             budget.take_request()
         self._client.requests += 1
@@ -273,21 +269,11 @@ class _Http(openai.DefaultAsyncHttpxClient):
                     await response.aclose()
         except TimeoutError:
             reason = f"no complete answer within {self._client.limits.timeout:g} s"
-            self._client.wait(reason)
-            raise httpx2.ReadTimeout(reason) from None
+            return self._passing(request, reason)
         except httpx2.DecodingError:
             raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
         except (httpx2.RequestError, ssl.SSLError) as error:
-            reason = self._why_unreached(error)
-            self._client.wait(reason)
-            raise httpx2.ConnectError(reason) from None
-        return self._in_form(response, content)
-
-    def _in_form(self, response: httpx2.Response, content: str) -> httpx2.Response:
-        """Return a response in the form that openai's client knows.
-
-        An error with status 200 gets a status of its own, and each error says whether it may pass.
-        """
+            return self._passing(request, self._why_unreached(error))
         body = responses.parsed(content, self._server.key)
         status, texts = response.status_code, "\n".join(failures.error_texts(body))
         label = f"status {status}"
@@ -298,21 +284,27 @@ class _Http(openai.DefaultAsyncHttpxClient):
             return httpx2.Response(200, request=response.request, extensions=answer)
         failures.check_refused_text(status, texts)
         after = failures.retry_after(response.headers)
-        headers = {"x-should-retry": "false"}
-        refusal = Refusal.of_status(self._server, label, status, texts)
-        is_passing = status in failures.TRANSIENT or status >= 500
-        if is_passing and (after or not failures.is_unpaid(texts)):
-            headers = {"x-should-retry": "true", "retry-after": str(after or "")}
-            reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
-            refusal = Refusal.after_retries(self._server.url, reason, status)
-            if isinstance(after, float) and after > LONGEST_WAIT:
-                reason = f"asks to wait {after:,.0f} s ({reason})"
-                refusal = Refusal(self._server.url, reason, status, is_general=True)
-            self._client.wait(reason)
-        extensions = {"refusal": refusal}
-        return httpx2.Response(
-            status, request=response.request, headers=headers, extensions=extensions
-        )
+        may_pass = status in failures.TRANSIENT or status >= 500
+        if not may_pass or (failures.is_unpaid(texts) and not after):
+            raise Refusal.of_status(self._server, label, status, texts)
+        reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+        if isinstance(after, float) and after > LONGEST_WAIT:
+            reason = f"asks to wait {after:,.0f} s ({reason})"
+            raise Refusal(self._server.url, reason, status, is_general=True)
+        return self._passing(request, reason, status, after)
+
+    def _passing(
+        self,
+        request: httpx2.Request,
+        reason: str,
+        status: int = 0,
+        after: float | str | None = None,
+    ) -> httpx2.Response:
+        """Return the response for which openai's client waits and tries again."""
+        self._client.wait(reason)
+        refusal = Refusal.after_retries(self._server.url, reason, status)
+        headers, extensions = {"retry-after": str(after or "")}, {"refusal": refusal}
+        return httpx2.Response(503, request=request, headers=headers, extensions=extensions)
 
     def _why_unreached(self, error: BaseException) -> str:
         """Explain why no answer came; raise Refusal if another try cannot help."""

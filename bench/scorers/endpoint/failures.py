@@ -95,33 +95,26 @@ class Refusal(RunFailed):
 
     @classmethod
     def of_status(cls, server: Server, label: str, status: int, texts: str) -> "Refusal":
-        """Return the error of a request that another try would not answer."""
+        """Return the error of a request that another try would not answer.
+
+        Status 403 can also be about models and regions. If a server repeats a part of the key, we
+        leave out its texts.
+        """
+        key = server.key
+        repeats_key = bool(key) and (key[:4] in texts or key[-4:] in texts)
+        is_withheld = repeats_key or not texts
         reason = f"{label}: {first_line(texts)}"
-        problem = _problem_of_key(server, status, texts)
-        if not problem:
+        if status != 401 and not (status == 403 and (is_withheld or KEY_WORDS.search(texts))):
             is_general = status in GENERAL or is_unpaid(texts)
             return cls(server.url, reason, status, texts, is_general)
-        if _repeats_key(server, texts) or not texts:
-            reason = label
+        problem = f"the environment variable {server.variable} is wrong"
+        if not key:
+            problem = (
+                f"it was asked without a key: the environment variable {server.variable} is not "
+                f"set; set it, or name another by --key {server.host}=NAME"
+            )
+        reason = label if is_withheld else reason
         return cls(server.url, f"{reason}; {problem}", status, is_general=True)
-
-
-def _repeats_key(server: Server, texts: str) -> bool:
-    """Return whether a server repeats part of the key; then we leave out its texts."""
-    return any(part in texts for part in (server.key[:4], server.key[-4:]) if part)
-
-
-def _problem_of_key(server: Server, status: int, texts: str) -> str:
-    """Explain an error about the key; status 403 can also be about models and regions."""
-    is_about_key = KEY_WORDS.search(texts) or _repeats_key(server, texts) or not texts
-    if status != 401 and not (status == 403 and is_about_key):
-        return ""
-    if server.key:
-        return f"the environment variable {server.variable} is wrong"
-    return (
-        f"it was asked without a key: the environment variable {server.variable} is not set; set "
-        f"it, or name another by --key {server.host}=NAME"
-    )
 
 
 def is_unpaid(texts: str) -> bool:

@@ -18,7 +18,7 @@ from bench.scorers.endpoint.failures import (
     status_in,
 )
 from bench.scorers.endpoint.keys import redacted
-from bench.tasks.replies import is_tag, plain
+from bench.tasks.replies import plain
 
 NO_PROTOCOL = "something other than OpenAI's protocol"
 NO_TEXT = f"{BROKEN_ANSWER}out a text"
@@ -107,18 +107,6 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     return list(tokens)
 
 
-def begins_thought(choice: dict[str, Any], tokens: Sequence[tuple[str, float]]) -> bool:
-    """Return whether the first token of a reply belongs to a thought."""
-    if keeps_thought_apart(choice) and not text_of(choice).strip():
-        return True
-    return bool(tokens) and is_tag(likeliest(tokens).strip())
-
-
-def likeliest(tokens: Sequence[tuple[str, float]]) -> str:
-    """Return the likeliest of some tokens with their log-probabilities."""
-    return max(tokens, key=lambda token: token[1])[0]
-
-
 def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
     """Return the log-probabilities of the `wanted` options, and the number of upper bounds.
 
@@ -190,11 +178,10 @@ def parsed(content: str, key: str) -> Any:
 
 
 def first_choice(body: Any) -> dict[str, Any] | None:
-    """Return the first choice of an answer, if any; SGLang's batches have one and no list."""
+    """Return the first choice of an answer, if any."""
     if any(at(body, name) is True for name in FILTER_FIELDS):
         raise Unanswered(REFUSED)
-    choices = at(body, "choices")
-    choice = choices if isinstance(choices, dict) else at(choices, 0)
+    choice = at(body, "choices", 0)
     return choice if isinstance(choice, dict) else None
 
 

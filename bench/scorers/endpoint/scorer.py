@@ -143,40 +143,36 @@ class Endpoint(Model):
         answers = {id(request): answer for ((request, answer),) in self.stream([requests])}
         return [answers[id(request)] for request in requests]
 
-    async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> Answer:
         if request.request_type != "nll":
-            return self._chat.read(request, await self._ask_chat(connection, request))
-        body = await self._complete(connection, request.prompt, self._of_prompt)
+            return self._chat.read(request, await self._ask_chat(request))
+        body = await self._complete(request.prompt, self._of_prompt)
         values = responses.prompt_logprobs(body, self._of_prompt)
         if values is None:
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(self, connection: openai.AsyncOpenAI, text: str, how: str) -> Any:
-        return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
+    async def _complete(self, text: str, how: str) -> Any:
+        return await self._send("completions", {"prompt": text, **OF_PROMPT[how]})
 
-    async def _ask_chat(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
+    async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
-            return await self._send(connection, "chat/completions", self._chat.sent(request))
+            return await self._send("chat/completions", self._chat.sent(request))
         except Refusal as refusal:
             if advice := self._chat.advice(request, refusal):
                 refusal.args = (f"{refusal}; {advice}",)
             raise
 
-    async def _send(
-        self, connection: openai.AsyncOpenAI, path: str, fields: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    async def _send(self, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, again after failures, and return its answer, which has a choice."""
         try:
-            content = await connection.post(
+            content = await self._client.connection.post(
                 f"/{path}",
                 cast_to=HttpxBinaryResponseContent,
                 body={"model": self.server.model, **fields},
             )
         except openai.APIStatusError as error:
             raise error.response.extensions["refusal"] from None
-        except openai.APIConnectionError as error:
-            raise Refusal.after_retries(self.server.url, str(error.__cause__)) from None
         response = content.response
         body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
@@ -188,14 +184,13 @@ class Endpoint(Model):
         self._note("model", body.get("model"))
         self._note("provider", body.get("provider", provider))
         self._note("system fingerprint", body.get("system_fingerprint"))
-        choice = responses.first_choice(body)
-        tokens = at(choice, "logprobs", "content")
+        tokens = at(body, "choices", 0, "logprobs", "content")
         if isinstance(tokens, list) and 0 < written < len(tokens):
             raise Broken(
                 f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
                 f"of {written:,}"
             )
-        return {**body, "choices": [choice]}
+        return body
 
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
@@ -212,39 +207,38 @@ class Endpoint(Model):
         if is_new and len(names) == 2:
             say(f"{self.server.url}: the {role} of its answers changes: {', '.join(names)}")
 
-    async def _find_abilities(self, connection: openai.AsyncOpenAI) -> None:
+    async def _find_abilities(self) -> None:
         """Find out the place of thoughts, and how the server reports a text's probabilities."""
-        ask = partial(self._ask_chat, connection, QUESTION)
         try:
             # A slow server can need long; then the first answers will show it.
             async with asyncio.timeout(self._client.limits.timeout / 2):
-                body = await self._client.until_read(ask)
+                body = await self._client.until_read(self._ask_chat, QUESTION)
             self._chat.thoughts = thoughts_in(body["choices"][0])
         except (TimeoutError, Unanswered):
             pass
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
         for how in OF_PROMPT:
-            reason = await self._problem_of_prompt(connection, how)
+            reason = await self._problem_of_prompt(how)
             if not reason:
                 self._of_prompt = how
                 return
         self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
 
-    async def _problem_of_prompt(self, connection: openai.AsyncOpenAI, how: str) -> str:
+    async def _problem_of_prompt(self, how: str) -> str:
         """Return why the server reports no right probabilities of a text's tokens; "" if it does.
 
         The token that it generates after a text must have the same probability as the last token of
         the text.
         """
-        ask = partial(self._complete, connection)
+        ask = partial(self._client.until_read, self._complete)
         try:
-            body = await self._client.until_read(partial(ask, COUNTING, how))
+            body = await ask(COUNTING, how)
             logprobs, token = responses.prompt_logprobs(body, how), responses.last_token(body)
             if not logprobs:
                 return NO_LOGPROBS
             if token:
-                body = await self._client.until_read(partial(ask, COUNTING + token[0], how))
+                body = await ask(COUNTING + token[0], how)
                 longer = responses.prompt_logprobs(body, how) or []
                 if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
                     return f"the server's {how} do not agree with the probabilities of its replies"

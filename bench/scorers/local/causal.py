@@ -18,15 +18,13 @@ from bench.scorers.base import (
     Options,
     Tally,
     digest,
-    each,
     not_finite,
-    option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
-from bench.scorers.local.generation import End, Generator, StopRule, end_tokens
+from bench.scorers.local.generation import Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.spelling import Spelled, option_logprobs, spell
+from bench.scorers.local.spelling import Spelled, option_logprobs
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -53,16 +51,11 @@ class Causal(LocalModel):
         self._openings = [name for name in names if name and opened_tag(name) == name]
         self._reader = LogprobReader(network, self.where, tokenizer.pad_token_id or 0)
         if self._reader.sees_ahead():
-            if network.config.get_text_config() is network.config:
-                remedy = (
-                    "if it was trained to fill in masked words, name the architecture for that in "
-                    "its config.json (BertForMaskedLM, for example)"
-                )
-            else:
-                remedy = f"it is a model for images that reads a question as a whole; {SERVE}"
             raise BadInput(
                 f"{self.id}: is no causal language model, because each of its predictions depends "
-                f"on the words behind it; {remedy}"
+                "on the words behind it; if it was trained to fill in masked words, name the "
+                "architecture for that in its config.json (BertForMaskedLM, for example), "
+                f"otherwise {SERVE}"
             )
         self._follow(generation)
 
@@ -114,8 +107,7 @@ class Causal(LocalModel):
                     f"{self.id}: has no special token to put first; leave out --set bos=forced"
                 )
             encoded = [[first, *ids] for ids in encoded]
-        self.check_tokens(encoded)
-        self.check_lengths([len(ids) for ids in encoded], "the text")
+        self.check_texts(encoded, list(map(len, encoded)))
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
@@ -126,19 +118,12 @@ class Causal(LocalModel):
         """Return log-probabilities like `choose`, for several groups of options together."""
         # An option behind an open thought would be part of this thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
-        spelled = [
-            spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
-            for options in groups
-        ]
-        for items in spelled:
-            self.check_tokens(item.tokens for item in items)
         # We do not need the prediction after the last token of an option.
-        longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
-        self.check_lengths(longest, "the text with its reply")
+        spelled = [self.spell(self.chat.encode, texts, options, -1) for options in groups]
         sums = iter(self._sums(chain(*spelled)))
         return [
-            option_matrix(option_logprobs(part, sums), prompts, options)
-            for part, options in zip(spelled, groups, strict=True)
+            option_logprobs(items, sums, options)
+            for items, options in zip(spelled, groups, strict=True)
         ]
 
     def _sums(self, items: Iterable[Spelled]) -> list[float]:
@@ -178,11 +163,11 @@ class Causal(LocalModel):
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)
-        self.check_tokens(encoded)
         # If a model thinks although thinking is off, its thought is part of its reply.
         thought = self.generation.thinking_tokens or None
         rule = StopRule(self._decode, decoding.max_new_tokens, thought, decoding.until)
-        self.check_lengths([len(ids) + rule.limit for ids in encoded], "the text with its reply")
+        lengths = [len(ids) + rule.limit for ids in encoded]
+        self.check_texts(encoded, lengths, "the text with its reply")
         sampled = bool(self._generator.sampling) and not decoding.greedy
         pairs = zip(decoding.seeds, prompts, strict=True)
         seeds = [digest([*pair]) if sampled else "" for pair in pairs]
@@ -197,9 +182,9 @@ class Causal(LocalModel):
             ends = self.network.generation_config.eos_token_id
             is_end = ids and ids[-1] in ends and ids[-1] in self.tokenizer.added_tokens_decoder
             text = self._decode(ids[:-1] if is_end else ids)
-            cut = reply.end is End.CUT
+            cut = reply.end == "cut"
             error = unfinished_thought(text, key[2], cut, option)
-            if reply.end is End.NOT_FINITE:
+            if reply.end == "not finite":
                 text, error = "", not_finite([math.nan], self.remedy)
             replies[key] = Answer(text, error=error, cut=cut)
         return [replies[key] for key in keys]

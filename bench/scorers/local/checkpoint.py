@@ -5,13 +5,10 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from safetensors import safe_open
 from tokenizers import Tokenizer
@@ -23,9 +20,10 @@ from transformers.utils import logging as transformers_logging
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Tally, Unanswerable, digest
+from bench.scorers.base import Model, Options, Tally, Unanswerable, digest, each
 from bench.scorers.local.device import Placement
 from bench.scorers.local.hub import WEIGHTS, Location, shard_names
+from bench.scorers.local.spelling import Spelled, spell
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -84,6 +82,7 @@ class LocalModel(Model):
             table = self.network.get_input_embeddings()
             self._n_embeddings = getattr(table, "num_embeddings", math.inf)
         self.require_embeddings(self.tokenizer("a")["input_ids"])
+        self.longest = n_positions(self.network) or math.inf
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -101,25 +100,36 @@ class LocalModel(Model):
         other.tally = Tally()
         return other
 
-    def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise Unanswerable for texts beyond the positions or `at_most`; never truncate."""
-        limit = min(filter(None, (n_positions(self.network), at_most)), default=math.inf)
-        Unanswerable.check(
-            self.id,
-            [
-                f"too long for the model: it reads {limit} tokens, {text} has {n}" * (n > limit)
-                for n in lengths
-            ],
-        )
+    def check_texts(
+        self, texts: Iterable[Collection[int]], lengths: Sequence[int], name: str = "the text"
+    ) -> None:
+        """Raise Unanswerable for texts with a token that the network cannot read, or too long ones.
+
+        Args:
+            lengths: of the texts, with what follows them.
+            name: of such a text, for messages.
+        """
+        Unanswerable.check(self.id, list(map(self._without_embedding, texts)))
+        problem = f"too long for the model: it reads {self.longest} tokens, {name} has "
+        Unanswerable.check(self.id, [f"{problem}{n}" * (n > self.longest) for n in lengths])
+
+    def spell(
+        self,
+        encode: Callable[[Sequence[str]], list[list[int]]],
+        texts: Sequence[str],
+        options: Options,
+        n_more: int,
+    ) -> list[Spelled]:
+        """Encode the options of each text, before `n_more` other tokens, and check them."""
+        items = spell(self.id, self.tokenizer, encode, texts, each(options, len(texts)))
+        longest = [item.longest + n_more for item in items]
+        self.check_texts([item.tokens for item in items], longest, "the text with its reply")
+        return items
 
     def require_embeddings(self, ids: Sequence[int]) -> None:
         """Refuse the model if it cannot read these tokens, which it needs for every request."""
         if problem := self._without_embedding(ids):
             raise BadInput(f"{self.id}: {problem}; give the tokenizer that it was trained with")
-
-    def check_tokens(self, encoded: Iterable[Collection[int]]) -> None:
-        """Raise Unanswerable for texts with a token that the network cannot read."""
-        Unanswerable.check(self.id, list(map(self._without_embedding, encoded)))
 
     def _without_embedding(self, ids: Collection[int]) -> str:
         token = max(ids, default=0)
@@ -127,30 +137,6 @@ class LocalModel(Model):
             return ""
         named = f"the token {self.tokenizer.decode([token])!r} (number {token})"
         return f"{named} is not among the {self._n_embeddings} that the network reads"
-
-    def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
-
-        A model that gives one text other numbers each time is refused.
-        """
-        tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
-        close = partial(np.allclose, rtol=tolerance, atol=tolerance, equal_nan=True)
-        is_random = False
-        try:
-            alone, again = ([np.ravel(ask([text])[0]) for text in texts] for _ in range(2))
-            is_random = not all(map(close, alone, again))
-            agree = all(map(close, map(np.ravel, ask(texts)), alone))
-        except Exception:  # a model's own code can raise anything
-            agree = False
-        if is_random:
-            raise BadInput(
-                f"{self.id}: gives one text other numbers each time; set its source of chance, "
-                "such as hash_seed of Reformer, in its config.json"
-            )
-        if not agree:
-            self.where = replace(self.where, batch_tokens=1)
-            self.batches = "one text at a time, because its numbers differ in a batch"
-        self.tally = Tally()  # without the test
 
 
 def n_positions(network: Any) -> int | None:
@@ -179,11 +165,15 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     try:
         tokenizer = factory.from_pretrained(path, **options)
     except Exception as error:
-        if not file.is_file() and (missing := _missing_packages(Path(path))):
+        pieces = [*Path(path).glob("*.model"), *Path(path).glob("*.spm")]
+        # Other files of this name, for example of Llama 3, are text.
+        is_binary = any(name.read_bytes()[:1] == b"\n" for name in pieces)
+        can_read = is_sentencepiece_available() and is_protobuf_available()
+        if is_binary and not file.is_file() and not can_read:
             raise BadInput(
-                f"{path}: its tokenizer is a SentencePiece model without tokenizer.json, for "
-                f"which {' and '.join(missing)} must be installed (`pip install "
-                f"{' '.join(missing)}`); a checkpoint with tokenizer.json needs no package"
+                f"{path}: its tokenizer is a SentencePiece model without tokenizer.json, for which "
+                "two packages must be installed (`pip install sentencepiece protobuf`); a "
+                "checkpoint with tokenizer.json needs no package"
             ) from error
         raise
     kind = type(tokenizer).__name__
@@ -206,16 +196,6 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
             "PreTrainedTokenizerFast as tokenizer_class in tokenizer_config.json"
         )
     return tokenizer, "tokenizer.json" + f", from which the class {kind} differs" * differs
-
-
-def _missing_packages(folder: Path) -> list[str]:
-    """Return the packages for a SentencePiece model in `folder` that are not installed."""
-    files = [file for pattern in ("*.model", "*.spm") for file in folder.glob(pattern)]
-    # Other files of this name, for example of Llama 3, are text.
-    if not any(file.read_bytes()[:1] == b"\n" for file in files):
-        return []
-    installed = {"sentencepiece": is_sentencepiece_available(), "protobuf": is_protobuf_available()}
-    return [name for name, is_there in installed.items() if not is_there]
 
 
 def _agree(tokenizer: Any, reference: Tokenizer) -> bool:

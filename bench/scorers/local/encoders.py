@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from transformers import BatchEncoding
 
 from bench.core.errors import BadInput
-from bench.scorers.base import Options, each, option_matrix
+from bench.scorers.base import Options, Tally
 from bench.scorers.local.checkpoint import (
     LocalModel,
     Pretrained,
@@ -22,7 +23,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import agree, padded, trial_ids
-from bench.scorers.local.spelling import option_logprobs, spell
+from bench.scorers.local.spelling import option_logprobs
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
@@ -34,7 +35,35 @@ TRIAL_PAIRS = [("a", "a"), ("He has 12.", "她有 3 本书。"), ("她是医生�
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
 
-class Masked(LocalModel):
+class Encoder(LocalModel):
+    """A model that reads each text as a whole."""
+
+    def __init__(self, pretrained: Pretrained) -> None:
+        super().__init__(pretrained)
+        self.longest = min(self.longest, self.tokenizer.model_max_length)
+
+    def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
+
+        A model that gives one text other numbers each time is refused.
+        """
+
+        def answers(batches: Sequence[Sequence[Any]]) -> Iterator[torch.Tensor]:
+            return (torch.as_tensor(row) for batch in batches for row in ask(batch))
+
+        alone, dtype = [[text] for text in texts], self.network.dtype
+        if not agree(zip(answers([texts]), answers(alone), strict=True), dtype):
+            if not agree(zip(answers(alone), answers(alone), strict=True), dtype):
+                raise BadInput(
+                    f"{self.id}: gives one text other numbers each time; set its source of chance, "
+                    "such as hash_seed of Reformer, in its config.json"
+                )
+            self.where = replace(self.where, batch_tokens=1)
+            self.batches = "one text at a time, because its numbers differ in a batch"
+        self.tally = Tally()  # without the test
+
+
+class Masked(Encoder):
     """A masked language model: pseudo-log-likelihoods (Salazar et al., ACL 2020).
 
     We mask each token in turn, and predict it from all others. These likelihoods differ in scale
@@ -79,8 +108,7 @@ class Masked(LocalModel):
         unknown word would be equally likely. `bos` has no effect.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
-        self.check_tokens(encoded)
-        self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
+        self.check_texts(encoded, list(map(len, encoded)))
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return self._masked(
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
@@ -95,19 +123,15 @@ class Masked(LocalModel):
         conversation by line breaks, and sum the probabilities of a letter's spellings; see
         `bench.scorers.local.spelling`.
         """
-        choices = each(options, len(prompts))
         texts = [prompt if isinstance(prompt, str) else "\n".join(prompt) for prompt in prompts]
-        items = spell(self.id, self.tokenizer, self._encode, texts, choices)
-        self.check_tokens(item.tokens for item in items)
-        longest = [item.longest + len(self._end) for item in items]
-        self.check_lengths(longest, "the text with its reply", self.tokenizer.model_max_length)
+        items = self.spell(self._encode, texts, options, len(self._end))
         encoded, positions = [], []
         for before, spelled in items:
             for ids in chain(*spelled):
                 encoded.append([*before, *ids, *self._end])
                 positions.append(list(range(len(before), len(before) + len(ids))))
         sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
-        return option_matrix(option_logprobs(items, sums), prompts, options)
+        return option_logprobs(items, sums, options)
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts without the special tokens at their ends."""
@@ -155,7 +179,7 @@ class Masked(LocalModel):
         return logits[torch.arange(len(positions)), torch.tensor(positions)]
 
 
-class Classifier(LocalModel):
+class Classifier(Encoder):
     """A sequence-classification checkpoint with the three NLI labels."""
 
     kind = "NLI classifier"
@@ -176,9 +200,8 @@ class Classifier(LocalModel):
         if not pairs:
             return probabilities
         encoded = self.tokenizer(*(list(texts) for texts in zip(*pairs, strict=True)))
-        self.check_tokens(encoded["input_ids"])
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
+        lengths = list(map(len, encoded["input_ids"]))
+        self.check_texts(encoded["input_ids"], lengths, "the pair")
         # The paper's code truncates at 128 tokens; all released pairs are much shorter.
         self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):

@@ -7,8 +7,7 @@ has ended, other replies take the free places, so that a long reply does not del
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -81,14 +80,6 @@ TRIAL_PROMPTS = (12, 3)
 TRIAL_STEPS = 4
 
 
-class End(Enum):
-    """Why a reply ended."""
-
-    COMPLETE = auto()
-    CUT = auto()  # at a limit of tokens
-    NOT_FINITE = auto()  # at logits that are not finite
-
-
 @dataclass(slots=True)
 class Reply:
     """A reply, from its prompt to its end."""
@@ -99,7 +90,7 @@ class Reply:
     seed: str  # of its random numbers; "" decodes greedily
     thinking: bool  # whether a thought is open
     answer_start: int = 0  # tokens of a closed thought, before the answer
-    end: End | None = None
+    end: Literal["", "complete", "cut", "not finite"] = ""  # cut at a limit of tokens
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ class StopRule:
         reply.ids.append(token)
         reply.left -= 1
         if reply.left == 0:
-            reply.end = End.CUT
+            reply.end = "cut"
         if not self.until and self.thought_tokens is None:
             return
         ids = reply.ids[reply.start :]
@@ -132,9 +123,9 @@ class StopRule:
         reply.thinking = thinking
         if self.thought_tokens is not None:
             limit = self.thought_tokens if thinking else reply.answer_start + self.answer_tokens
-            reply.end = End.CUT if len(ids) >= limit else None
+            reply.end = "cut" if len(ids) >= limit else ""
         if self.until and not thinking and self.until(self.decode(ids)):
-            reply.end = End.COMPLETE
+            reply.end = "complete"
 
 
 class Generator:
@@ -408,9 +399,9 @@ class Ending(StoppingCriteria):
                 continue
             self.rule.append(reply, token)
             if broken:
-                reply.end = End.NOT_FINITE
+                reply.end = "not finite"
             elif at_stop or token in self.ends:
-                reply.end = End.COMPLETE
+                reply.end = "complete"
         ended = torch.tensor([bool(reply.end) for reply in self.batch], device=input_ids.device)
         return ended | (ended.sum() >= self.share * len(ended))
 

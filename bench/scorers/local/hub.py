@@ -27,8 +27,9 @@ WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 POINTER = b"version https://git-lfs.github.com/spec/"
 # Kinds of files that we load; others may be such placeholders.
 READ = (".safetensors", ".json", ".model", ".gguf")
-# Weights of other programs, by the end of a file's name.
+# Weights that we do not read from a folder, by the end of a file's name.
 FORMATS = {
+    ".gguf": "llama.cpp",
     ".onnx": "ONNX",
     ".h5": "TensorFlow",
     ".ckpt.index": "TensorFlow",
@@ -40,6 +41,7 @@ FORMATS = {
     ".pdparams": "Paddle",
     ".nemo": "NeMo",
     "openvino_model.xml": "OpenVINO",
+    ".safetensors": "a part or variant",
 }
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -54,13 +56,6 @@ UNUSED_FILES = ["*/*", "consolidated*"]
 HASH = "sha256:"
 # We report a larger file, because its hash takes seconds.
 REPORTED_BYTES = 1 << 30
-
-
-class Reference(NamedTuple):
-    """A repository of the Hub, and a branch, tag or commit; None means `main`."""
-
-    name: str
-    revision: str | None
 
 
 class Location(NamedTuple):
@@ -78,12 +73,15 @@ class Location(NamedTuple):
         return {"id": self.name, "revision": self.commit or fingerprint(file)}
 
 
-def parse(model: str) -> Reference | None:
-    """Read the repository that `model` names; None for a folder, a file, or another kind."""
+def parse(model: str) -> tuple[str, str | None] | None:
+    """Return the repository of the Hub that `model` names, and its branch, tag or commit, if any.
+
+    None means that it is a folder, a file, or of another kind.
+    """
     match = ID.fullmatch(model)
     if not match or model.endswith(".gguf") or model.startswith(".") or as_path(model).exists():
         return None
-    return Reference(match[1], match[2])
+    return match[1], match[2]
 
 
 def at_commit(model: str, revision: object) -> str:
@@ -97,7 +95,7 @@ def locate(model: str, complete: bool = False) -> Location:
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(model, *reference)
-        files = Location(reference.name, str(folder), {}, folder.name)
+        files = Location(reference[0], str(folder), {}, folder.name)
     elif model.endswith(".gguf"):
         files = Location(model, str(path.parent), {"gguf_file": path.name})
     elif path.is_dir():
@@ -225,21 +223,17 @@ def _refuse_pickles(model: str, files: Iterable[str]) -> None:
 def _refuse_other_weights(model: str, files: Sequence[str], gguf: str) -> NoReturn:
     """Refuse a model without safetensors; name the weights that it has, or how to get a GGUF."""
     _refuse_pickles(model, [name for name in files if "openvino" not in name])
-    for file in files:
-        if file.endswith(".gguf"):
-            raise BadInput(f"{model}: holds no {WEIGHTS}; {gguf.replace('FILE', file)}")
-        program = next((name for ending, name in FORMATS.items() if file.endswith(ending)), "")
-        if program:
-            raise BadInput(
-                f"{model}: its weights are of {program} ({file}), which is not read here; give the "
-                "PyTorch checkpoint that they were made from, as safetensors"
-            )
-    for file in files:
-        if file.endswith(".safetensors"):
-            raise BadInput(
-                f"{model}: holds {file} and no {WEIGHTS}; give the whole checkpoint, or name the "
-                f"file {WEIGHTS} if it has all weights"
-            )
+    remedies = {
+        ".gguf": gguf,
+        ".safetensors": f"give the whole checkpoint, or name the file {WEIGHTS} if it is complete",
+    }
+    original = "give the PyTorch checkpoint that they were made from, as safetensors"
+    for ending, program in FORMATS.items():
+        for file in files:
+            if file.endswith(ending):
+                remedy = remedies.get(ending, original).replace("FILE", file)
+                problem = f"holds weights of {program} ({file}) and no {WEIGHTS}"
+                raise BadInput(f"{model}: {problem}; {remedy}")
     raise BadInput(f"{model}: holds no {WEIGHTS}, so it is no model of transformers")
 
 

@@ -10,21 +10,18 @@ from bench.core.errors import BadInput
 
 MASKED = auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
 PRETRAINED = set(auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES.values())
-# The auto classes of each kind, with the names of the architectures that they load, by type. Models
-# that also see images or hear sound write texts as a causal model.
-KINDS: dict[str, list[tuple[Any, dict[str, str]]]] = {
-    "causal": [
-        (transformers.AutoModelForCausalLM, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
-        (transformers.AutoModelForMultimodalLM, auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES),
-    ],
-    "masked": [(transformers.AutoModelForMaskedLM, MASKED)],
-    "classifier": [
-        (
-            transformers.AutoModelForSequenceClassification,
-            auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
-        )
-    ],
-}
+# The kinds and their auto classes, with the names of the architectures that these load, by type.
+# Models that also see images or hear sound write texts as a causal model.
+KINDS: list[tuple[str, Any, dict[str, str]]] = [
+    ("causal", transformers.AutoModelForCausalLM, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
+    ("causal", transformers.AutoModelForMultimodalLM, auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES),
+    ("masked", transformers.AutoModelForMaskedLM, MASKED),
+    (
+        "classifier",
+        transformers.AutoModelForSequenceClassification,
+        auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+    ),
+]
 
 
 def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
@@ -54,8 +51,8 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
     if encoder_decoder and kind in ("causal", "masked", ""):
         remedy = "give a causal or a masked language model"
         raise BadInput(f"{model}: is an encoder-decoder ({named}); {remedy}")
-    for auto_class, architectures in KINDS.get(kind, []):
-        if auto_class.__name__ in own_classes or config.model_type in architectures:
+    for name, auto_class, types in KINDS:
+        if name == kind and (auto_class.__name__ in own_classes or config.model_type in types):
             return kind, auto_class
     if named in PRETRAINED and config.model_type in MASKED:
         raise BadInput(
@@ -65,7 +62,7 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
         )
     raise BadInput(
         f"{model}: the architecture {named} of the type {config.model_type} is not supported; "
-        f"supported: {', '.join(KINDS)} models that transformers' auto classes load"
+        "supported: causal, masked, classifier models that transformers' auto classes load"
     )
 
 
@@ -73,8 +70,7 @@ def _kinds_of_architecture(name: str, config: Any, own_classes: Mapping[str, Any
     """Return the kinds of an architecture, most often one."""
     kinds = [
         kind
-        for kind, classes in KINDS.items()
-        for auto_class, architectures in classes
+        for kind, auto_class, architectures in KINDS
         if name in architectures.values()
         or str(own_classes.get(auto_class.__name__)).endswith(f".{name}")
     ]
@@ -86,8 +82,9 @@ def _kinds_of_architecture(name: str, config: Any, own_classes: Mapping[str, Any
 
 def _kinds_of_type(config: Any, own_classes: Mapping[str, Any]) -> Sequence[str]:
     """Return the kind that every model of a configuration's type has."""
-    for kind, classes in KINDS.items():
-        if any(auto_class.__name__ in own_classes for auto_class, _ in classes):
-            return [kind]
-    is_causal = any(config.model_type in architectures for _, architectures in KINDS["causal"])
-    return ["causal"] * (is_causal and config.model_type not in MASKED)
+    kinds = [kind for kind, auto_class, _ in KINDS if auto_class.__name__ in own_classes]
+    if not kinds and config.model_type not in MASKED:
+        kinds = [
+            kind for kind, _, types in KINDS if config.model_type in types and kind == "causal"
+        ]
+    return kinds

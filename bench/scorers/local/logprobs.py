@@ -38,9 +38,10 @@ SPARSE = 0.9
 # Maximum error of hidden states of a tree, relative to their norm.
 TOLERANCE = {torch.float32: 1e-3}
 LOW_PRECISION_TOLERANCE = 0.05
-# For the self-test: tokens of a stretch of the tree, and lengths of the texts of a batch.
+# For the self-test: tokens of a stretch of the tree, and of the longest text of a tree, which is
+# within all windows, and of a batch.
 TRIAL_TOKENS = 7
-TRIAL_LENGTHS = (40, 9, 2)
+IN_TREE, IN_BATCH = 9, 40
 # Configuration entries that limit how far back a token sees; transformers' masks apply these.
 MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
 # Further entries of this kind, which only the model's own code applies.
@@ -85,12 +86,12 @@ class LogprobReader:
         can_share = by_mask and module.__name__.startswith("transformers.") and not distributed
         # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
         self._by_block = can_share and where.device.type == "cpu"
-        self._trees = can_share and agree(self._in_tree(), network.dtype)
+        self._trees = can_share and self._same_as_alone(self._in_tree, IN_TREE)
         if self._by_block and not self._trees:
             self._by_block = False
-            self._trees = agree(self._in_tree(), network.dtype)
+            self._trees = self._same_as_alone(self._in_tree, IN_TREE)
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
-        self.in_batches = agree(self._in_batch(), network.dtype)
+        self.in_batches = self._same_as_alone(self._in_batch, IN_BATCH)
         self.tally = Tally()  # without the tests
         # Halved permanently when memory runs out.
         self._tree_tokens = where.tree_tokens
@@ -99,7 +100,7 @@ class LogprobReader:
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """Return the log-probabilities of each row: float64, nats."""
-        values: list[np.ndarray] = [np.empty(0)] * len(rows)
+        values: dict[int, np.ndarray] = dict.fromkeys(range(len(rows)), np.empty(0))
         waiting = [i for i, row in enumerate(rows) if row.targets]
         lengths = [len(rows[i].ids) for i in waiting]
         self.tally.asked += sum(lengths)
@@ -108,8 +109,7 @@ class LogprobReader:
             # If the output matrix is not separable, batches would compute logits of all tokens.
             if len(tree) <= SPARSE * sum(lengths) or not self._separable:
                 read = self._read_tree(tree, [rows[i] for i in waiting])
-                for i, row_values in zip(waiting, read, strict=True):
-                    values[i] = row_values
+                values.update(zip(waiting, read, strict=True))
                 # NaN spreads through the mask to other texts, so we repeat these in batches.
                 waiting = [i for i in waiting if not np.isfinite(values[i]).all()]
         waiting.sort(key=lambda i: -len(rows[i].ids))
@@ -124,10 +124,9 @@ class LogprobReader:
                     raise
                 self._batch_tokens = max(self._batch_tokens // 2, 1)
                 continue
-            for i, row_values in zip(waiting, read, strict=False):
-                values[i] = row_values
+            values.update(zip(waiting, read, strict=False))
             waiting, lengths = waiting[size:], lengths[size:]
-        return values
+        return list(values.values())
 
     def can_batch(self, lengths: Sequence[int]) -> bool:
         """Return whether texts of these lengths have the same numbers in a batch as one by one."""
@@ -331,30 +330,35 @@ class LogprobReader:
         dtype = self.network.dtype
         return not (close(first, second, dtype) and close(shorter, first, dtype))
 
-    def _in_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the states of texts in a padded batch, and of each text by itself."""
-        limit = n_positions(self.network) or max(TRIAL_LENGTHS)
-        ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
-        texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
+    def _same_as_alone(
+        self, states: Callable[[Sequence[Sequence[int]]], Iterable[torch.Tensor]], longest: int
+    ) -> bool:
+        """Return whether texts that are computed together have the same states as one by one."""
+        limit = n_positions(self.network)  # None is no limit
+        ids = trial_ids(self.network, longest + 15).tolist()
+        start, other = ids[:5], ids[longest:]
+        texts = [ids[:longest], start + other[:6], start + other[6:8], ids[:2] + other[9:]]
+        texts = [text[:limit] for text in [*texts, other[:2]]]
+        alone = (
+            self._states(input_ids=torch.tensor([text], device=self.where.device))[0]
+            for text in texts
+        )
+        return agree(zip(states(texts), alone, strict=True), self.network.dtype)
+
+    def _in_batch(self, texts: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
         batch, mask = padded(texts, self.padding, self.where.device)
         together = self._states(input_ids=batch, attention_mask=mask)
         for text, states in zip(texts, together, strict=True):
-            yield states[: len(text)], self._alone(text)
+            yield states[: len(text)]
 
-    def _in_tree(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the states of texts in a tree, and of each text by itself."""
+    def _in_tree(self, texts: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
         self.tally = Tally()
-        ids = trial_ids(self.network, 24).tolist()
-        texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
         self._walk(tree, np.arange(len(tree)), lambda part, states, cache: parts.append(states))
         states = torch.cat(parts)
-        for text, path in zip(texts, tree.paths, strict=True):
-            yield states[torch.from_numpy(path)], self._alone(text)
-
-    def _alone(self, text: Sequence[int]) -> torch.Tensor:
-        return self._states(input_ids=torch.tensor([text], device=self.where.device))[0]
+        for path in tree.paths:
+            yield states[torch.from_numpy(path)]
 
 
 @torch.inference_mode()

@@ -62,13 +62,19 @@ def spell(
     return result
 
 
-def option_logprobs(items: Sequence[Spelled], sums: Iterator[float]) -> list[list[float]]:
-    """Return the log of the summed probabilities of each option's spellings, the next `sums`."""
+def option_logprobs(
+    items: Sequence[Spelled], sums: Iterator[float], options: Sequence[Any]
+) -> np.ndarray:
+    """Return the log of the summed probabilities of each option's spellings: float64 [n, k].
+
+    `sums` yields those of the spellings; without items, `options` has the number of options.
+    """
     with np.errstate(invalid="ignore"):  # NaN stays NaN
-        return [
-            [float(np.logaddexp.reduce([next(sums) for _ in option])) for option in item.options]
+        values = [
+            [np.logaddexp.reduce([next(sums) for _ in option]) for option in item.options]
             for item in items
         ]
+    return np.reshape(values, (len(items), len(values[0] if items else options)))
 
 
 def _spellings(options: Sequence[str]) -> list[tuple[str, ...]]:
