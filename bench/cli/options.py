@@ -89,16 +89,11 @@ def _kind(field: FieldInfo) -> Any:
 def read_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options that were given, and read their values."""
     options = {name: value for name, value in values.items() if value not in (None, "", [])}
-    if "system" in options:
-        options["system"] = _system_message(options["system"])
+    if path := options.get("system"):
+        try:
+            options["system"] = readers.read_text(readers.as_path(path)).strip()
+        except BadInput as error:
+            raise BadInput(f"--system {error}") from None
+        if not options["system"]:
+            raise BadInput(f"--system {path}: is empty; leave it out for no system message")
     return RunConfig.of(options, command=True).model_dump(exclude_unset=True)
-
-
-def _system_message(path: str) -> str:
-    try:
-        text = readers.read_text(readers.as_path(path)).strip()
-    except BadInput as error:
-        raise BadInput(f"--system {error}") from None
-    if not text:
-        raise BadInput(f"--system {path}: is empty; leave it out for no system message")
-    return text

@@ -183,11 +183,10 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         metadata |= conditions(plan, requests, models["model"])
         notes += [probe_failed(metadata), prompt_language_warning(metadata)]
     metadata |= display(plan)
-    if records.store_items(plan.folder, metadata, plan.items) and not is_new:
-        notes.append(
-            f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written anew "
-            "from the data"
-        )
+    before = metadata.get("files", {}).get(records.ITEMS)
+    records.write_items(plan.folder, metadata, plan.items)
+    if before not in (None, metadata["files"][records.ITEMS]):
+        notes.append(f"{records.ITEMS}: was of an earlier version; it is written anew")
     for note in filter(None, notes):
         say(f"{plan.title}: {note}")
     return metadata, requests

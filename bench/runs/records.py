@@ -157,15 +157,9 @@ def file_hash(asked: Mapping[str, Any], role: str) -> str:
     return (is_file and asked.get(f"{role}_content")) or ""
 
 
-def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write `run.json`, and the items unless they are there; return whether they were not."""
-    table = pa.Table.from_pandas(items, preserve_index=False)
-    with suppress(BadInput):
-        if ITEMS in metadata.get("files", {}) and _read_table(folder, ITEMS).equals(table):
-            write_run_json(folder, metadata)
-            return False
-    _write_table(folder, ITEMS, table, metadata)
-    return True
+def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
+    """Write the items of a run, and `run.json`."""
+    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), metadata)
 
 
 def read_items(folder: Path) -> pd.DataFrame:
