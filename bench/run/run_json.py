@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -33,16 +34,7 @@ WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints"
 # Entries that identify a model.
 IDENTITY = ["id", "revision", "base", "dtype", "prompt_date"]
 IDENTITY += ["tokenizer_hash", "chat_template_hash"]
-# Entries that identify a run and are no options, in words.
-CONTENTS = {
-    "data_sha256": "the content of --data",
-    "prompts_hash": "the content of --prompts",
-    "model_content": "the content of --model",
-    "judge_content": "the content of --judge",
-    "base_content": "the content of --base",
-    "sample": "the kind of sample",
-}
-OF_JUDGE = ("--judge", "--as-judge", CONTENTS["judge_content"])
+OF_JUDGE = ("--judge", "--as-judge", "the content of --judge")
 
 
 def in_folder(out: str | Path | None) -> dict[str, Any]:
@@ -89,8 +81,9 @@ def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     fields = RunConfig.described()
     for name, value in {**asked, **asked.get("generation", {})}.items():
         if name not in ("settings", "generation") and value not in (None, "", [], {}):
-            flag = RunConfig.flag(name) if name in fields else name
-            spelled[CONTENTS.get(name, flag)] = value
+            option = re.sub("_(content|sha256|hash)$", "", name)
+            flag = RunConfig.flag(option) if option in fields else option
+            spelled[flag if option == name else f"the content of {flag}"] = value
     return spelled
 
 

@@ -293,7 +293,7 @@ class Run:
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
         with suppress(RunFailed):
-            records.write_json(self.folder / records.SCORES, self.as_dict())
+            records.write_json(self.folder / "scores.json", self.as_dict())
 
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""

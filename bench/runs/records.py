@@ -33,27 +33,27 @@ from bench.scorers import split_kind
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
-    [
-        ("benchmark", pa.string()),
-        ("category", pa.string()),
-        ("task", pa.string()),
-        ("item_id", pa.string()),
-        ("request", pa.string()),
-        ("repeat", pa.int32()),
-        ("seed", pa.int64()),
-        ("prompt_version", pa.string()),
-        ("prompt_hash", pa.string()),
-        ("prompt", pa.string()),
-        ("response", pa.string()),
-        ("logprobs", pa.list_(pa.float64())),
+    {
+        "benchmark": pa.string(),
+        "category": pa.string(),
+        "task": pa.string(),
+        "item_id": pa.string(),
+        "request": pa.string(),
+        "repeat": pa.int32(),
+        "seed": pa.int64(),
+        "prompt_version": pa.string(),
+        "prompt_hash": pa.string(),
+        "prompt": pa.string(),
+        "response": pa.string(),
+        "logprobs": pa.list_(pa.float64()),
         # The value in the reply, and whether there is one: null in `answers.jsonl`.
-        ("parsed", pa.string()),
-        ("valid", pa.bool_()),
-        ("error", pa.string()),
-        ("seconds", pa.float64()),
+        "parsed": pa.string(),
+        "valid": pa.bool_(),
+        "error": pa.string(),
+        "seconds": pa.float64(),
         # Whether the reply was truncated at its limit of tokens; null if unknown.
-        ("cut", pa.bool_()),
-    ]
+        "cut": pa.bool_(),
+    }
 )
 # The columns that identify a request of a run.
 KEYS = ["task", "item_id", "request", "repeat"]
@@ -65,7 +65,6 @@ ITEMS = "items.parquet"
 HASH = "hash"
 # The entry of `run.json` with the hash of the code that parsed the replies.
 PARSED_BY = "parsed_by"
-SCORES = "scores.json"
 # Rows as dictionaries take several times the memory of a table, so we convert tables in parts.
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
