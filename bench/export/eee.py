@@ -19,8 +19,7 @@ from typing import Any
 from bench import __version__
 from bench.core.cells import to_number
 from bench.core.files import atomic_write
-from bench.data import by_id, readers
-from bench.data.manifest import MANIFEST, home
+from bench.data import by_id
 from bench.data.readers import as_path
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
@@ -85,7 +84,11 @@ def write(run: Run, out: Path) -> list[Path]:
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the defined scores of the primary metrics in the form of the schema."""
-    scores, source, judges = run.scores(), _source(run), _judges(run)
+    scores, judges = run.scores(), _judges(run)
+    data = run.metadata["data"]
+    description = {name: data[name] for name in ("version", "licence", "sha256", "note")}
+    source = {"dataset_name": data["name"], "source_type": "other"}
+    source["additional_details"] = _texts(**description)
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
     recorded = run.metadata["asked"]
     options = {"max_tokens": recorded.get("max_new_tokens"), **recorded.get("generation", {})}
@@ -120,16 +123,13 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             has_baseline = not math.isnan(row["baseline"])
             baseline_of = (row["baseline_of"] or primary.baseline) if has_baseline else ""
             texts = _texts(baseline_of=baseline_of, **{name: row[name] for name in details})
+            score = {"score": row["score"], "details": texts, "uncertainty": uncertainty}
             yield {
                 "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
                 "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
                 "source_data": source,
                 "metric_config": metric,
-                "score_details": {
-                    "score": row["score"],
-                    "details": texts,
-                    "uncertainty": uncertainty,
-                },
+                "score_details": score,
                 "generation_config": {
                     "generation_args": generation,
                     "additional_details": _texts(answer_mode=", ".join(modes)),
@@ -233,21 +233,6 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
         for task, prompt in zip(rows.task, rows.prompt, strict=True)
         if run.definition.tasks[task].judged(settings) == "needed"
     }
-
-
-def _source(run: Run) -> dict[str, Any]:
-    """Describe the data; if they are an unchanged release, with its commit."""
-    data, release = run.metadata["data"], run.definition.metadata.release
-    details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
-    source = {"dataset_name": data["name"], "source_type": "other"}
-    path = home(as_path(data["folder"])) / MANIFEST
-    fetched = readers.read_toml(path) if path.is_file() else {}
-    is_release = release.repository in str(fetched.get("fetched_from"))
-    if is_release and fetched.get("revision") and fetched.get("sha256") == data["sha256"]:
-        details["revision"] = fetched["revision"]
-        if release.host == "hub":
-            source |= {"source_type": "hf_dataset", "hf_repo": release.repository}
-    return {**source, "additional_details": _texts(**details)}
 
 
 def _texts(**values: Any) -> dict[str, str]:
