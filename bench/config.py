@@ -50,21 +50,21 @@ class Options(BaseModel):
     )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
+    def of(cls, options: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
         An option of a group, for example `concurrency` of `limits`, can be given without the group.
         `BadInput` names a wrong option by its key or, with `command`, by its flag.
         """
-        if not isinstance(given, Mapping):
-            return given or cls()
-        values = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(options, Mapping):
+            return options or cls()
+        values = {name: value for name, value in options.items() if value is not None}
         for name, field in cls.model_fields.items():
             group = group_of(field)
             nested = [key for key in (group.described() if group else ()) if key in values]
             if nested and isinstance(values.get(name, {}), Mapping):
-                options = {key: values.pop(key) for key in nested}
-                values[name] = {**values.get(name, {}), **options}
+                members = {key: values.pop(key) for key in nested}
+                values[name] = {**values.get(name, {}), **members}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -132,21 +132,21 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
     return f"{name}: {explained(error)}" if name else explained(error)
 
 
-def _names(given: Any) -> Any:
+def _names(value: Any) -> Any:
     """Read names from texts with commas between them, as the command and papermill's `-p` do."""
-    texts = [given] if isinstance(given, str) else given
+    texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return [name for text in texts for name in read_list(text)]
-    return given
+    return value
 
 
-def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
+def _pairs(texts: Any, read: Callable[[str], Any] = str) -> Any:
     """Read texts like NAME=VALUE, as of the command, or a JSON object, as of papermill's `-p`."""
-    given = read_list(given)
-    if not isinstance(given, list):
-        return given
+    texts = read_list(texts)
+    if not isinstance(texts, list):
+        return texts
     values: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = (part.strip() for part in str(text).partition("="))
         if not equals or not name:
             raise ValueError(f"{text}: expected NAME=VALUE")
@@ -156,17 +156,17 @@ def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
     return values
 
 
-def _keys(given: Any) -> Any:
+def _keys(value: Any) -> Any:
     """Read names of variables by host; an error does not repeat the value, which can be a key."""
     try:
-        return _pairs(given)
+        return _pairs(value)
     except ValueError:
         raise BadInput(KEY_EXPECTED) from None
 
 
-def _resources(given: Any) -> Any:
+def _resources(value: Any) -> Any:
     """Read resources as Dask does, several with commas between them."""
-    return _pairs(",".join(given).split(",") if isinstance(given, list) else given)
+    return _pairs(",".join(value).split(",") if isinstance(value, list) else value)
 
 
 def _json(text: str) -> Any:
@@ -185,11 +185,11 @@ def _off(value: Any) -> Any:
     return int(value) if isinstance(value, str) else value
 
 
-def _prices(given: Sequence[float]) -> Sequence[float]:
-    if len(given) != 2 or min(given) < 0:
-        prices = ",".join(f"{price:g}" for price in given)
-        raise ValueError(f"{prices}: expected IN,OUT, two numbers like 0.8,2")
-    return given
+def _prices(prices: Sequence[float]) -> Sequence[float]:
+    if len(prices) != 2 or min(prices) < 0:
+        text = ",".join(f"{price:g}" for price in prices)
+        raise ValueError(f"{text}: expected IN,OUT, two numbers like 0.8,2")
+    return prices
 
 
 Names = Annotated[Sequence[str], BeforeValidator(_names)]
@@ -198,7 +198,7 @@ Resources = Annotated[Mapping[str, Annotated[Number, Field(gt=0)]], BeforeValida
 Keys = Annotated[Mapping[str, str], BeforeValidator(_keys)]
 Price = Annotated[Sequence[Number], BeforeValidator(_names), AfterValidator(_prices)]
 Settings = Annotated[Mapping[str, str], BeforeValidator(_pairs)]
-Fields = Annotated[Mapping[str, Any], BeforeValidator(lambda given: _pairs(given, _json))]
+Fields = Annotated[Mapping[str, Any], BeforeValidator(lambda value: _pairs(value, _json))]
 
 
 class Generation(Options):

@@ -147,11 +147,9 @@ def _other_settings(
 def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[float]":
     """Return the sum of the letters' probabilities of each answer, NaN without letters."""
     by_letters = {task for task, mode in metadata["answer_mode"].items() if mode == "letters"}
-    mass = pd.Series(np.nan, index=rows.index)
     has_letters = rows.task.isin(by_letters) & rows.logprobs.notna()
-    sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[has_letters]]
-    mass[has_letters] = np.array(sums, float)
-    return mass
+    sums = rows.logprobs[has_letters].map(lambda values: np.exp(np.asarray(values, float)).sum())
+    return sums.astype(float).reindex(rows.index)
 
 
 def probe_failed(metadata: Mapping[str, Any]) -> str:

@@ -301,10 +301,10 @@ class Run:
         return pd.Series((rows.parsed != "").to_numpy(bool), index=_keys(rows))
 
 
-def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
+def open_runs(patterns: Sequence[Run | str | Path]) -> list[Run]:
     """Open runs by their folders, folders above them, or patterns; they can also be runs."""
     runs: list[Run] = []
-    for name in given:
+    for name in patterns:
         named = find_runs(name)
         if not named:
             raise BadInput(
@@ -316,9 +316,9 @@ def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
     return runs
 
 
-def find_runs(given: Run | str | Path) -> list[Run]:
+def find_runs(pattern: Run | str | Path) -> list[Run]:
     """Open the runs that a pattern or a folder names; a run stands for itself."""
-    return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
+    return [pattern] if isinstance(pattern, Run) else list(map(Run.open, run_folders(pattern)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
@@ -379,8 +379,8 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     """Describe the runs of a model by the options that differ, or by their folders."""
     descriptions = []
     for run in runs:
-        asked = run.metadata["asked"]
-        options = {**asked, **asked.get("generation", {}), **asked["settings"]}
+        recorded = run.metadata["asked"]
+        options = {**recorded, **recorded.get("generation", {}), **recorded["settings"]}
         modes = dict.fromkeys(run.metadata["answer_mode"].values())
         options["answer_mode"] = " and ".join(modes)
         names = [name for name in options if name not in NOT_IN_LABELS]

@@ -85,11 +85,10 @@ def run_lock(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(folder / LOCK))
-        except Held as holder:
-            reason = f"{holder} is asking this run; wait until it has ended"
-            raise BadInput(f"{folder}: {reason}, or give another --out") from None
-        except OSError as error:
-            reason = f"cannot be written ({error.strerror or error}); fix that"
+        except (Held, OSError) as error:
+            reason = f"{error} is asking this run; wait until it has ended"
+            if isinstance(error, OSError):
+                reason = f"cannot be written ({error.strerror or error}); fix that"
             raise BadInput(f"{folder}: {reason}, or give another --out") from None
         try:
             yield

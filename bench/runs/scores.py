@@ -139,10 +139,10 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         places = list(zip(rows.task, rows.metric, strict=True))
         are_shares = all(line.share for line in benchmark.metrics.primary_metrics)
         meanings = []
-        for place, row in zip(places, rows.to_dict("records"), strict=True):
-            title = f"{task_words(benchmark, place[0])}: {measure_words(place[1])}"
-            line = lines.get(place, PrimaryMetric(*place, title, "", are_shares, worse=""))
-            is_primary = place in lines
+        for key, row in zip(places, rows.to_dict("records"), strict=True):
+            title = f"{task_words(benchmark, key[0])}: {measure_words(key[1])}"
+            line = lines.get(key, PrimaryMetric(*key, title, "", are_shares, worse=""))
+            is_primary = key in lines
             meaning = {
                 "title": short_title(line) if is_primary else title,
                 "primary": is_primary,
@@ -152,7 +152,7 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
             }
             meanings.append(meaning)
         rows = pd.concat([rows, pd.DataFrame(meanings, rows.index)], axis=1)
-        order = [[*lines, place].index(place) for place in places]
+        order = [[*lines, key].index(key) for key in places]
         tables.append(rows.iloc[np.argsort(order, kind="stable")])
     return pd.concat(tables)
 
