@@ -265,12 +265,7 @@ class Limits(Options):
 
 
 class Where(Options):
-    """The device of a model, its limits and prices, and the folder of the run.
-
-    Examples:
-        >>> Where(device="cpu", limits=Limits(timeout=30)).changed()
-        {'device': 'cpu', 'limits': {'timeout': 30.0}}
-    """
+    """The device of a model, its limits and prices, and the folder of the run."""
 
     device: str | None = None
     """cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an accelerator if there

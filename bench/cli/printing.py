@@ -167,7 +167,7 @@ def estimates(runs: "Sequence[Estimate]", format: str) -> None:
     import pandas as pd
 
     from bench.core.export import to_rows
-    from bench.run import summed
+    from bench.run.costs import summed
 
     if format == "json":
         runs = [

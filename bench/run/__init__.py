@@ -26,10 +26,10 @@ from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.ask import ask_requests
-from bench.run.costs import Estimate, estimate, summed
+from bench.run.costs import Estimate, estimate
 from bench.run.plan import Plan, Respondents
 from bench.runs import records
-from bench.runs.open import Run, labels, open_runs
+from bench.runs.open import Run, open_runs
 from bench.runs.scores import most_biased_first, score
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
@@ -42,11 +42,9 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "known_bias",
-    "labels",
     "most_biased_first",
     "repeat",
     "score",
-    "summed",
 ]
 
 # Items per category and task; the scores of this many are stable.

@@ -84,14 +84,7 @@ class Estimate(NamedTuple):
 
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Join the estimates of several runs; use the total and the notes of the result.
-
-    Examples:
-        >>> limits = [1, 2]
-        >>> estimates = [estimate("cbbq", "simulated:", data="samples", limit=n) for n in limits]
-        >>> [int(one.parts.requests.sum()) for one in (*estimates, summed(estimates))]
-        [28, 56, 84]
-    """
+    """Join the estimates of several runs; use the total and the notes of the result."""
     notes = dict.fromkeys(note for run in estimates for note in run.notes)
     parts = pd.concat([run.parts for run in estimates], ignore_index=True)
     return estimates[0]._replace(parts=parts, notes=list(notes))
