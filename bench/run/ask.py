@@ -66,13 +66,16 @@ def ask_requests(
             blocks, unanswerable, answered = _sort(stage, replies, hashes)
             if unanswerable:
                 record(unanswerable)
+            if not blocks:
+                continue
+            model = scorers[role]
+            model.answered = {**answered, **model.answered}
             try:
-                for batch in _answers(role, scorers, blocks, answered) if blocks else ():
+                for batch in _answers(role, model, blocks):
                     record(batch)
             except KeyboardInterrupt:
-                waiting = scorers[role].waiting() if role in scorers else []
                 # `batch` may be recorded twice; then its last lines count.
-                record([*batch, *((r, checked(a, r.request_type)) for r, a in waiting)])
+                record([*batch, *((r, checked(a, r.request_type)) for r, a in model.waiting())])
                 raise
     # A model of another package can leave out a request.
     in_order = {key: replies.get(key) for key in map(key_of, every_request)}
@@ -118,16 +121,10 @@ def _sort(
     return list(blocks.values()), unanswerable, answered
 
 
-def _answers(
-    role: str,
-    scorers: Mapping[str, Model],
-    blocks: list[list[Request]],
-    answered: Mapping[str, Request],
-) -> Iterator[Batch]:
+def _answers(role: str, model: Model, blocks: list[list[Request]]) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
     try:
-        scorers[role].answered = {**answered, **scorers[role].answered}
-        for batch in scorers[role].stream(blocks):
+        for batch in model.stream(blocks):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise

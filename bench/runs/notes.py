@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.base import Benchmark
 from bench.data.manifest import cldr_name
 from bench.metrics.primary import DEMONSTRATION, SIMULATED, listing
 from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
@@ -27,16 +26,11 @@ INVENTED = {
 }
 
 
-def with_notes(
-    table: pd.DataFrame,
-    rows: pd.DataFrame,
-    preset: str,
-    metadata: Mapping[str, Any],
-    benchmark: Benchmark,
-) -> pd.DataFrame:
+def with_notes(run: "Run", table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
     """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
     missing: list[Score] = []
-    primary = benchmark.metrics.primary_metrics
+    metadata = run.metadata
+    primary = run.definition.metrics.primary_metrics
     metrics = {metric.task: metric.metric for metric in reversed(primary)}
     names = ["category", "task", "metric", "note"]
     keys = list(zip(*(table[name].tolist() for name in names), strict=True))
@@ -72,9 +66,9 @@ def with_notes(
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
     for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
-        for text in _conditions(rows, task, metadata, benchmark):
+        for text in _conditions(run, task, rows[rows.task == task]):
             add(ALL, task, text)
-        of_requests, of_task = _other_settings(task, preset, metadata, benchmark)
+        of_requests, of_task = _other_settings(run, task, preset)
         for category in dict.fromkeys(key[0] for key in keys if key[1] == task):
             if texts := of_requests + (of_task if category == ALL else []):
                 add(category, task, f"asked with {', '.join(texts)}")
@@ -82,22 +76,19 @@ def with_notes(
     return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
 
-def _conditions(
-    rows: pd.DataFrame, task: str, metadata: Mapping[str, Any], benchmark: Benchmark
-) -> Iterator[str]:
-    """Yield the conditions under which the model answered a task."""
-    options, definition = metadata["asked"], benchmark.tasks[task]
-    is_own = rows.task == task
-    errors = rows.error[is_own].tolist()
+def _conditions(run: "Run", task: str, rows: pd.DataFrame) -> Iterator[str]:
+    """Yield the conditions under which the model gave the answers to a task, which are `rows`."""
+    metadata, definition = run.metadata, run.definition.tasks[task]
+    errors = rows.error.tolist()
     if failures := Counter(filter(None, errors)):
         most = failures.most_common(1)[0][0]
         yield f"{failures.total():,} of {len(errors):,} answers did not come, most often: {most}"
     # `cut` is null for likelihoods, letters and older runs.
-    cut = rows.cut[is_own].dropna()
+    cut = rows.cut.dropna()
     if cut.any():
         yield f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
     if metadata["answer_mode"].get(task) == "letters":
-        mass = letter_mass(rows[is_own], metadata).median()
+        mass = letter_mass(rows, metadata).median()
         if mass < MIN_LETTER_MASS:
             yield (
                 f"the letters had a median probability mass of {mass:.2g}: the model would rather "
@@ -114,19 +105,16 @@ def _conditions(
         if len(values) > 1:
             names = ", ".join(values[:3]) + ", ..." * (len(values) > 3)
             yield f"answers of {len(values)} {name.replace('_', ' ')}: {names}"
-    judge = options.get("as_judge") or options.get("judge")
-    if judge and definition.judged(options["settings"]):
-        yield f"marked by {short_name(judge).rstrip(':')}"
+    if run.judge and definition.judged(metadata["asked"]["settings"]):
+        yield f"marked by {short_name(run.judge).rstrip(':')}"
 
 
-def _other_settings(
-    task: str, preset: str, metadata: Mapping[str, Any], benchmark: Benchmark
-) -> tuple[list[str], list[str]]:
+def _other_settings(run: "Run", task: str, preset: str) -> tuple[list[str], list[str]]:
     """List the settings outside the preset that change requests, and those of a task as a whole."""
     if preset == "robust":
         return [], []
-    of_requests, of_task = [], []
-    for name, setting in benchmark.settings.items():
+    metadata, of_requests, of_task = run.metadata, [], []
+    for name, setting in run.definition.settings.items():
         usual = setting.under(preset)
         value = metadata["asked"]["settings"].get(name, usual)
         if value == usual or setting.task not in ("", task):
@@ -139,7 +127,7 @@ def _other_settings(
     if mode != "text":
         of_task.append(f"{mode} read from probabilities")
     is_ours = metadata["prompts"]["source"] == OUR_PROMPTS
-    if is_ours and benchmark.tasks[task].request_types_for() != ("nll",):
+    if is_ours and run.definition.tasks[task].request_types_for() != ("nll",):
         of_task.append("our own prompts")
     return of_requests, of_task
 

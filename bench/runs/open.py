@@ -222,7 +222,7 @@ class Run:
         def compute() -> pd.DataFrame:
             used = self._parsed() if rows is None else rows
             table = self.definition.scoring(used, self.items, preset, common).table()
-            return self._completed(with_notes(table, used, preset, self.metadata, self.definition))
+            return self._completed(with_notes(self, table, used, preset))
 
         # There can be any number of selections of answers, so we keep no table of them.
         table = kept(self, [preset, list(common)], compute) if rows is None else compute()
