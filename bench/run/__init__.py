@@ -92,7 +92,7 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(get(benchmark), config, run_json.in_folder(config.out))
+    plan = Plan(get(benchmark), config)
     # The pages of a report do not show the folder of a run.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):

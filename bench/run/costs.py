@@ -109,7 +109,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs."""
-    plan = Plan(get(config.benchmark), config, run_json.in_folder(config.out))
+    plan = Plan(get(config.benchmark), config)
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}

@@ -1,7 +1,7 @@
 """Plan a run: its items, prompts, requests, models and folder."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -68,17 +68,11 @@ class Plan:
         title: the benchmark and the model, for messages.
     """
 
-    def __init__(
-        self, benchmark: Benchmark, config: RunConfig, before: Mapping[str, Any] | None = None
-    ) -> None:
-        """Plan a run.
-
-        Args:
-            before: the `run.json` of the run to continue. Its settings and its limit of tokens
-                stay; another preset changes only the scores.
-        """
+    def __init__(self, benchmark: Benchmark, config: RunConfig) -> None:
         _check(config)
-        recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
+        # A run that continues keeps its settings and its limit of tokens under another preset.
+        before = records.run_json_in(Path(config.out)) if config.out else {}
+        recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
         chosen = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, chosen, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
@@ -86,10 +80,8 @@ class Plan:
         self.benchmark = benchmark
         self.source = data.find(benchmark, config.data)
         self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
-        limit = config.max_new_tokens
-        if limit is None and recorded:
-            limit = recorded.get("max_new_tokens")
-        elif limit is None and config.preset == "official":
+        limit = config.max_new_tokens or recorded.get("max_new_tokens")
+        if not limit and not recorded and config.preset == "official":
             # This preset takes the limit of the released script.
             limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
         updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
@@ -202,12 +194,14 @@ class Plan:
             if all(skipped[task].startswith(NO_JUDGE) for task in refused):
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
-        limit, seed = asked["max_new_tokens"], asked["seed"]
+        limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
         requests = [
             replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
             for k in range(asked["repeats"])
             for task, mode in answer_modes.items()
-            for r in self._of_task(task, mode, seed + k)
+            for r in self.benchmark.requests(
+                self.items_by_task[task], self.prompt_set, task, mode, settings, seed + k
+            )
             if asked["judge"] or not r.of_judge
         ]
         if not requests:
@@ -217,17 +211,11 @@ class Plan:
             )
         return Requests(_stages(requests), answer_modes, skipped)
 
-    def _of_task(
-        self, task: str, mode: AnswerMode, seed: int, n: int | None = None
-    ) -> Iterator[Request]:
-        """Make the requests about the first `n` items of a task, by default about all."""
-        items, settings = self.items_by_task[task][:n], self.asked["settings"]
-        return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
-
     def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
         if mode:
-            first = self._of_task(task, mode, 0, n=1)
+            items, settings = self.items_by_task[task][:1], self.asked["settings"]
+            first = self.benchmark.requests(items, self.prompt_set, task, mode, settings, 0)
             needed = {request.request_type for request in first if not request.of_judge}
             if needed <= {*abilities["request_types"]}:
                 return ""

@@ -37,16 +37,10 @@ IDENTITY += ["tokenizer_hash", "chat_template_hash"]
 OF_JUDGE = ("--judge", "--as-judge", "the content of --judge")
 
 
-def in_folder(out: str | Path | None) -> dict[str, Any]:
-    """Read the `run.json` in a folder; return {} if there is none."""
-    has_run = out and (Path(out) / records.RUN_JSON).is_file()
-    return records.read_run_json(Path(str(out))) if has_run else {}
-
-
 def existing_run(plan: Plan) -> dict[str, Any]:
     """Read the `run.json` in the folder of a plan, {} if there is none; refuse another run."""
     folder = plan.folder
-    metadata = in_folder(folder)
+    metadata = records.run_json_in(folder)
     if not metadata:
         # A run that was killed before it wrote run.json has left only items.parquet.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()

@@ -110,6 +110,11 @@ def write_json(path: Path, content: Any) -> None:
     atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def run_json_in(folder: Path) -> dict[str, Any]:
+    """Read the `run.json` in a folder; return {} if there is none."""
+    return read_run_json(folder) if (folder / RUN_JSON).is_file() else {}
+
+
 def read_run_json(folder: Path) -> dict[str, Any]:
     """Read `run.json`; entries of older versions get the names of today.
 
