@@ -5,6 +5,7 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     from rich.padding import Padding
 
     from bench.runs.notes import warnings
+    from bench.runs.open import Run
     from bench.runs.scores import table
 
     for text in warnings(runs):
@@ -54,7 +56,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         print_json(results[0] if len(results) == 1 else results)
         return
     if format != "table":
-        _print_as(table(runs, preset), format)
+        _print_as(table(runs, partial(Run.scores_beside, preset=preset)), format)
         return
     console, has_others = _console(), False
     for run in runs:

@@ -1,7 +1,7 @@
 """The scores of several runs in one table, and their meaning: titles, sides and doubts."""
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +30,9 @@ OVERALL += ["note", "title", "worse", "doubt"]
 
 
 def table(
-    runs: Sequence[Run],
-    preset: str | None = None,
-    *,
-    beside: bool = True,
-    metrics: Sequence[Metric] = (),
-    answers: pd.MultiIndex | None = None,
+    runs: Sequence[Run], compute: Callable[..., pd.DataFrame] = Run.scores_beside
 ) -> pd.DataFrame:
-    """Join the score tables of runs of one benchmark: `Run.scores`, or `Run.scores_beside`."""
+    """Join the score tables that `compute` makes of runs of one benchmark."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -49,10 +44,7 @@ def table(
             common = [task for task in benchmark.tasks if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
-        if beside:
-            scores = run.scores_beside(preset, common)
-        else:
-            scores = run.scores(preset, common, metrics, answers)
+        scores = compute(run, common=common)
         names = scores.category.map(run.category_names).fillna(scores.category)
         scores = scores.assign(kind=run.kind, category_name=names)
         scores.insert(0, "model", name)
@@ -102,7 +94,8 @@ def score(
     for name in dict.fromkeys(run.benchmark for run in opened):
         of_benchmark = [run for run in opened if run.benchmark == name]
         answers = common_answers(of_benchmark) if common else None
-        tables.append(table(of_benchmark, preset, beside=False, metrics=metrics, answers=answers))
+        compute = partial(Run.scores, preset=preset, metrics=metrics, answers=answers)
+        tables.append(table(of_benchmark, compute))
     scores = pd.concat(tables, ignore_index=True)
     if overall:
         scores = explain(scores)
