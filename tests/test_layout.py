@@ -68,7 +68,7 @@ def test_a_room_imports_only_rooms_to_its_left():
 
 
 # A user names a benchmark in the command, a study, a script, a run's folder or a frame of scores.
-LOOKUPS = ["data/__init__", "run/__init__", "run/batch", "run/costs", "runs/explain", "runs/open"]
+LOOKUPS = ["data/__init__", "run/__init__", "run/batch", "run/costs", "runs/open", "runs/scores"]
 
 
 def test_a_benchmark_is_looked_up_only_where_a_user_names_it():
