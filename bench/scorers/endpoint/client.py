@@ -302,7 +302,9 @@ class _Http(openai.DefaultAsyncHttpxClient):
     ) -> httpx2.Response:
         """Return the response for which openai's client waits and tries again."""
         self._client.wait(reason)
-        refusal = Refusal.after_retries(self._server.url, reason, status)
+        # The next run asks again.
+        each_time = f"{BROKEN_ANSWER} a failure each time ({reason})"
+        refusal = Refusal(self._server.url, each_time, status)
         headers, extensions = {"retry-after": str(after or "")}, {"refusal": refusal}
         return httpx2.Response(503, request=request, headers=headers, extensions=extensions)
 

@@ -26,12 +26,9 @@ from bench.scorers.endpoint.responses import NO_LOGPROBS
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
-# Fields that request the probabilities of a prompt's tokens: vLLM's own, or OpenAI's completions.
-# Some servers have to generate one more token.
-OF_PROMPT: dict[str, dict[str, Any]] = {
-    "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
-    "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
-}
+# Fields that request the probabilities of a prompt's tokens: OpenAI's `echo`, and vLLM's own. Some
+# servers have to generate one more token.
+OF_PROMPT = {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True, "prompt_logprobs": 0}
 # Entries of `run.json` about who answers: the service's name for the model, the host after
 # redirects, the provider behind a router, and the state of the server.
 ANSWERED = {
@@ -80,7 +77,6 @@ class Endpoint(Model):
         # Who answers, by the entries of `ANSWERED`; the first model and host are the run's.
         self._answered: dict[str, list[str]] = {role: [] for role in ANSWERED}
         self._refused = 0
-        self._of_prompt = ""
         self._client.call(self._find_abilities)
         all_types = ("nll", "choose", "generate")
         self.request_types = tuple(name for name in all_types if name not in self.unsupported)
@@ -97,7 +93,7 @@ class Endpoint(Model):
             # The name of the environment variable, never the key.
             "key": server.variable if server.key else None,
             **self._chat.describe(),
-            "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
+            "nll_from": None if "nll" in self.unsupported else "its completions",
             "unsupported": self.unsupported,
         }
 
@@ -146,14 +142,13 @@ class Endpoint(Model):
     async def _answer(self, request: Request) -> Answer:
         if request.request_type != "nll":
             return self._chat.read(request, await self._ask_chat(request))
-        body = await self._complete(request.prompt, self._of_prompt)
-        values = responses.prompt_logprobs(body, self._of_prompt)
+        values = responses.prompt_logprobs(await self._complete(request.prompt))
         if values is None:
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(self, text: str, how: str) -> Any:
-        return await self._send("completions", {"prompt": text, **OF_PROMPT[how]})
+    async def _complete(self, text: str) -> Any:
+        return await self._send("completions", {"prompt": text, **OF_PROMPT})
 
     async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
@@ -218,14 +213,11 @@ class Endpoint(Model):
             pass
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
-        for how in OF_PROMPT:
-            reason = await self._problem_of_prompt(how)
-            if not reason:
-                self._of_prompt = how
-                return
-        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
+        if reason := await self._problem_of_prompt():
+            problem = "the server tells no probabilities of a text's tokens"
+            self.unsupported["nll"] = f"{problem} ({reason})"
 
-    async def _problem_of_prompt(self, how: str) -> str:
+    async def _problem_of_prompt(self) -> str:
         """Return why the server reports no right probabilities of a text's tokens; "" if it does.
 
         The token that it generates after a text must have the same probability as the last token of
@@ -233,15 +225,14 @@ class Endpoint(Model):
         """
         ask = partial(self._client.until_read, self._complete)
         try:
-            body = await ask(COUNTING, how)
-            logprobs, token = responses.prompt_logprobs(body, how), responses.last_token(body)
+            body = await ask(COUNTING)
+            logprobs, token = responses.prompt_logprobs(body), responses.last_token(body)
             if not logprobs:
                 return NO_LOGPROBS
             if token:
-                body = await ask(COUNTING + token[0], how)
-                longer = responses.prompt_logprobs(body, how) or []
+                longer = responses.prompt_logprobs(await ask(COUNTING + token[0])) or []
                 if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
-                    return f"the server's {how} do not agree with the probabilities of its replies"
+                    return "its numbers do not agree with the probabilities of its replies"
         except Unanswered as unanswered:
             return str(unanswered)
         except Refusal as refusal:

@@ -99,7 +99,7 @@ class Causal(LocalModel):
         documents in training, if the tokenizer puts none.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
-        if bos and not self.tokenizer_identity["adds_bos"]:
+        if bos and not self.adds_bos:
             first = self.tokenizer.bos_token_id
             first = self.tokenizer.eos_token_id if first is None else first
             if first is None:

@@ -73,7 +73,18 @@ class LocalModel(Model):
         self.network, self.tokenizer, self.where, self.identity = pretrained
         self.id = str(self.identity["id"])  # for messages
         self.tally = Tally()
-        self.tokenizer_identity = tokenizer_identity(self.tokenizer)
+        template = getattr(self.tokenizer, "chat_template", None)
+        # Without a first special token, the first token of a text has no likelihood. It need not be
+        # the bos_token: for example, it can be [CLS], or [gMASK] and <sop>.
+        self.adds_bos = _special_tokens_mask(self.tokenizer)[:1] == [1]
+        self.of_tokenizer = {
+            "tokenizer_hash": digest(sorted(self.tokenizer.get_vocab().items())),
+            "chat_template_hash": digest(template) if template else None,
+            "prompted_as": "chat turn"
+            if template
+            else "bare text (the model has no chat template)",
+            "adds_bos": self.adds_bos,
+        }
         self.remedy = REMEDIES.get(
             self.where.dtype, "its weights may be damaged; compare the files with the released ones"
         )
@@ -89,7 +100,7 @@ class LocalModel(Model):
             "kind": self.kind,
             **self.identity,
             **self.where.describe(),
-            **self.tokenizer_identity,
+            **self.of_tokenizer,
             "parameters": self.network.num_parameters(),
             **({"batches": self.batches} if self.batches else {}),
         }
@@ -207,19 +218,6 @@ def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
         for first, second in texts
         for special in (False, True)
     )
-
-
-def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
-    """Return the entries of `run.json` about a tokenizer."""
-    template = getattr(tokenizer, "chat_template", None)
-    return {
-        "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
-        "chat_template_hash": digest(template) if template else None,
-        "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
-        # Without a first special token, the first token of a text has no likelihood. It need not be
-        # the bos_token: for example, it can be [CLS], or [gMASK] and <sop>.
-        "adds_bos": _special_tokens_mask(tokenizer)[:1] == [1],
-    }
 
 
 def n_trailing_special_tokens(tokenizer: Any) -> int:

@@ -53,7 +53,8 @@ class Encoder(LocalModel):
 
         alone, dtype = [[text] for text in texts], self.network.dtype
         if not agree(zip(answers([texts]), answers(alone), strict=True), dtype):
-            if not agree(zip(answers(alone), answers(alone), strict=True), dtype):
+            again = zip(answers(alone), answers(alone), strict=True)
+            if not agree(again, dtype, if_failed=True):
                 raise BadInput(
                     f"{self.id}: gives one text other numbers each time; set its source of chance, "
                     "such as hash_seed of Reformer, in its config.json"

@@ -171,11 +171,7 @@ def _check(model: str, files: Location) -> None:
             _refuse_pickles(model, names)
     elif WEIGHTS not in names:
         shards = shard_names(folder)
-        missing = [name for name in shards if not (folder / name).is_file()]
         _refuse_pickles(model, shards)
-        if missing:
-            problem = f"lacks {missing[0]}, which {WEIGHTS_INDEX} lists"
-            raise BadInput(f"{model}: {problem}; complete the download")
         if not shards:
             nested = [f"{path.parent.name}/{path.name}" for path in sorted(folder.glob("*/*"))]
             _refuse_other_weights(model, [*names, *nested], f"give the file itself: {folder}/FILE")
