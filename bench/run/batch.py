@@ -15,6 +15,7 @@ from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
 from bench.run.plan import Abilities, Plan
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
+from bench.scorers.endpoint.chat import Chat
 
 # A placeholder for the model and the judge: this plan does not depend on them.
 PLACEHOLDER = "simulated:"
@@ -37,11 +38,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model, "judge": config.as_judge}
-    batches = {
-        role: Batch(source, name, config.generation, config.limits.leave_out)
+    chats = {
+        role: Chat(name, config.generation, config.limits.leave_out)
         for role, name in names.items()
         if name
     }
+    # Ids do not depend on the fields that are left out.
+    batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
     placeholders = dict.fromkeys(batches, PLACEHOLDER)
     updates = {**placeholders, "as_model": None, "as_judge": None}
     plan = Plan(get(config.benchmark), config.model_copy(update=updates))
@@ -67,8 +70,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if isinstance(answer, Answer):
             replies[key_of(planned)] = None if answer.error else answer.response
         elif request:
-            line = json.dumps(batches[role].line(request), ensure_ascii=False)
-            lines[paths[role]].append(f"{line}\n")
+            line = {
+                "custom_id": batches[role].id_of(request),
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": chats[role].body(request),
+            }
+            lines[paths[role]].append(f"{json.dumps(line, ensure_ascii=False)}\n")
     for path, texts in lines.items():
         atomic_write(path, "".join(texts))
     return {path: len(texts) for path, texts in lines.items()}, waiting

@@ -16,7 +16,7 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.runs import records
 from bench.scorers import Loaded, Model
-from bench.scorers.base import Backend, digest
+from bench.scorers.base import digest
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -43,7 +43,7 @@ class Abilities(NamedTuple):
     unsupported: Mapping[str, str]
 
     @classmethod
-    def of(cls, model: type[Backend] | Model, judge: type[Backend] | Model | None = None) -> Self:
+    def of(cls, model: type[Model] | Model, judge: type[Model] | Model | None = None) -> Self:
         of_judge = judge.request_types if judge else ()
         unsupported = getattr(model, "unsupported", {})
         return cls(model.request_types, model.answer_modes, of_judge, unsupported)

@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import openai
-from openai import HttpxBinaryResponseContent
 
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
@@ -20,7 +18,6 @@ from bench.scorers.base import BROKEN_ANSWER, Answer, Model
 from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
-from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
 from bench.scorers.endpoint.responses import NO_LOGPROBS
 from bench.tasks.replies import THINKS
@@ -63,6 +60,12 @@ class Endpoint(Model):
     server reports the probabilities of its tokens.
     """
 
+    # A server may not support all of these.
+    request_types = ("nll", "choose", "generate")
+    answer_modes = ("text", "letters")
+    takes = ("limits", "keys", "generation")
+    stays_here = True
+
     def __init__(
         self,
         endpoint: str,
@@ -70,6 +73,8 @@ class Endpoint(Model):
         limits: Limits | Mapping[str, Any] | None = None,
         keys: Mapping[str, str] | None = None,
     ) -> None:
+        from bench.scorers.endpoint.client import Client  # this imports openai
+
         self.server, limits = key_names.Server.of(endpoint, keys or {}), Limits.of(limits)
         self._chat = Chat(self.server.model, generation, limits.leave_out)
         self._client = Client(self.server, limits)
@@ -78,9 +83,14 @@ class Endpoint(Model):
         self._answered: dict[str, list[str]] = {role: [] for role in ANSWERED}
         self._refused = 0
         self._client.call(self._find_abilities)
-        all_types = ("nll", "choose", "generate")
-        self.request_types = tuple(name for name in all_types if name not in self.unsupported)
-        self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
+        types = self.request_types
+        self.request_types = tuple(name for name in types if name not in self.unsupported)
+        if "choose" in self.unsupported:
+            self.answer_modes = ("text",)
+
+    @classmethod
+    def check(cls, name: str) -> None:
+        key_names.parse(name)
 
     def describe(self) -> dict[str, Any]:
         server = self.server
@@ -120,9 +130,6 @@ class Endpoint(Model):
         """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
-            request_type = request.request_type
-            if reason := self.unsupported.get(request_type):
-                raise BadInput(f"{self.server.url}: cannot do {request_type}: {reason}")
             if request.bos:
                 problem = "cannot put a special token before a text; leave out --set bos=forced"
                 raise BadInput(f"{self.server.url}: {problem}")
@@ -152,7 +159,7 @@ class Endpoint(Model):
 
     async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
-            return await self._send("chat/completions", self._chat.sent(request))
+            return await self._send("chat/completions", self._chat.body(request))
         except Refusal as refusal:
             if advice := self._chat.advice(request, refusal):
                 refusal.args = (f"{refusal}; {advice}",)
@@ -160,15 +167,7 @@ class Endpoint(Model):
 
     async def _send(self, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, again after failures, and return its answer, which has a choice."""
-        try:
-            content = await self._client.connection.post(
-                f"/{path}",
-                cast_to=HttpxBinaryResponseContent,
-                body={"model": self.server.model, **fields},
-            )
-        except openai.APIStatusError as error:
-            raise error.response.extensions["refusal"] from None
-        response = content.response
+        response = await self._client.post(path, {"model": self.server.model, **fields})
         body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
         self._client.prompt_tokens += responses.token_count(body, "prompt_tokens")
