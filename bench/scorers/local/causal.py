@@ -24,7 +24,7 @@ from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.spelling import Spelled, option_logprobs
+from bench.scorers.local.spelling import Spelled, option_logprobs, spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -119,7 +119,7 @@ class Causal(LocalModel):
         # An option behind an open thought would be part of this thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
         # We do not need the prediction after the last token of an option.
-        spelled = [self.spell(self.chat.encode, texts, options, -1) for options in groups]
+        spelled = [spell(self, self.chat.encode, texts, options, -1) for options in groups]
         sums = iter(self._sums(chain(*spelled)))
         return [
             option_logprobs(items, sums, options)

@@ -3,7 +3,7 @@
 import copy
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -20,10 +20,9 @@ from transformers.utils import logging as transformers_logging
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Options, Tally, Unanswerable, digest, each
+from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement
 from bench.scorers.local.hub import WEIGHTS, Location, shard_names
-from bench.scorers.local.spelling import Spelled, spell
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -123,19 +122,6 @@ class LocalModel(Model):
         Unanswerable.check(self.id, list(map(self._without_embedding, texts)))
         problem = f"too long for the model: it reads {self.longest} tokens, {name} has "
         Unanswerable.check(self.id, [f"{problem}{n}" * (n > self.longest) for n in lengths])
-
-    def spell(
-        self,
-        encode: Callable[[Sequence[str]], list[list[int]]],
-        texts: Sequence[str],
-        options: Options,
-        n_more: int,
-    ) -> list[Spelled]:
-        """Encode the options of each text, before `n_more` other tokens, and check them."""
-        items = spell(self.id, self.tokenizer, encode, texts, each(options, len(texts)))
-        longest = [item.longest + n_more for item in items]
-        self.check_texts([item.tokens for item in items], longest, "the text with its reply")
-        return items
 
     def require_embeddings(self, ids: Sequence[int]) -> None:
         """Refuse the model if it cannot read these tokens, which it needs for every request."""

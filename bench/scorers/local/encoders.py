@@ -23,7 +23,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import agree, padded, trial_ids
-from bench.scorers.local.spelling import option_logprobs
+from bench.scorers.local.spelling import option_logprobs, spell
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
@@ -125,7 +125,7 @@ class Masked(Encoder):
         `bench.scorers.local.spelling`.
         """
         texts = [prompt if isinstance(prompt, str) else "\n".join(prompt) for prompt in prompts]
-        items = self.spell(self._encode, texts, options, len(self._end))
+        items = spell(self, self._encode, texts, options, len(self._end))
         encoded, positions = [], []
         for before, spelled in items:
             for ids in chain(*spelled):
