@@ -42,42 +42,28 @@ if TYPE_CHECKING:  # the same names for type checkers
     open = Run.open
 
 __version__ = "0.3.0.dev0"
-# The module of each name.
-_DEFINED_IN = {
-    "Metric": "metrics.engine",
-    "Run": "run",
-    "agreement": "metrics.agreement",
-    "analyses": "",
-    "answers": "runs.outcomes",
-    "compare": "metrics.statistics",
-    "correlate": "metrics.statistics",
-    "data": "",
-    "differences": "analyses.differences",
-    "evaluate": "run",
-    "explain": "runs.explain",
-    "figures": "",
-    "friedman": "metrics.friedman",
-    "items": "runs.items",
-    "load": "scorers",
-    "measure": "metrics.primary",
-    "metrics": "",
-    "models": "runs.models",
-    "open": "run:Run",
-    "open_ranks": "analyses.differences",
-    "outcomes": "runs.outcomes",
-    "publish": "show",
-    "read_scores": "analyses.elsewhere",
-    "records": "runs",
-    "run": "",
-    "runs": "",
-    "score": "run",
-    "scorers": "",
-    "share": "metrics.statistics",
-    "show": "",
-    "tasks": "",
-    "trend": "metrics.statistics",
+# The names that each module defines; the first are packages.
+_NAMES = {
+    "": ["analyses", "data", "figures", "metrics", "run", "runs", "scorers", "show", "tasks"],
+    "analyses.differences": ["differences", "open_ranks"],
+    "analyses.elsewhere": ["read_scores"],
+    "metrics.agreement": ["agreement"],
+    "metrics.engine": ["Metric"],
+    "metrics.friedman": ["friedman"],
+    "metrics.primary": ["measure"],
+    "metrics.statistics": ["compare", "correlate", "share", "trend"],
+    "run": ["Run", "evaluate", "score"],
+    "run:Run": ["open"],
+    "runs": ["records"],
+    "runs.explain": ["explain"],
+    "runs.items": ["items"],
+    "runs.models": ["models"],
+    "runs.outcomes": ["answers", "outcomes"],
+    "scorers": ["load"],
+    "show": ["publish"],
 }
-__all__ = list(_DEFINED_IN)
+_DEFINED_IN = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_DEFINED_IN)
 
 
 def __getattr__(name: str) -> Any:

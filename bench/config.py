@@ -97,15 +97,9 @@ class Options(BaseModel):
         """
         *parameters, _options = inspect.signature(function).parameters.values()
         names = {parameter.name for parameter in parameters}
-        parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.get_default(call_default_factory=True),
-            )
-            for name, field in cls.model_fields.items()
-            if name not in names
-        ]
+        for option in inspect.signature(cls).parameters.values():
+            if option.name not in names:
+                parameters.append(option.replace(annotation=inspect.Parameter.empty))
         return inspect.Signature(parameters)
 
     @classmethod

@@ -8,8 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -141,21 +139,16 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         return {**tokenizer(premises, hypotheses, **shape), "labels": wanted}
 
     class Saving(transformers.TrainerCallback):
-        """Saves by the minute, and after the step in which the user interrupts the training."""
+        """Shows the progress, and saves by the minute."""
 
-        saved, is_interrupted = time.monotonic(), False
+        saved = time.monotonic()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             bar.update(state.global_step - bar.n)
             control.should_save |= time.monotonic() - self.saved > SAVE_SECONDS
-            if self.is_interrupted:
-                control.should_save = control.should_training_stop = True
 
         def on_save(self, *_: Any, **__: Any) -> None:
             self.saved = time.monotonic()
-
-        def interrupt(self, *_: Any) -> None:
-            self.is_interrupted = True
 
     steps = -(-len(pairs) // 32)  # of an epoch
     arguments = transformers.TrainingArguments(
@@ -174,20 +167,10 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         if not read_json(folder / "trainer_state.json"):  # it is written last
             shutil.rmtree(folder)
     last = get_last_checkpoint(str(work))
-    saving = Saving()
-    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[saving])
+    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[Saving()])
     trainer.remove_callback(transformers.PrinterCallback)
     with (
         progress(about["epochs"] * steps, f"training {work.parent}", "steps") as bar,
         explain_others(RunFailed, "the training broke off: ", f"; {CONTINUES}"),
     ):
-        # Other threads of a program get no signals.
-        is_main = threading.current_thread() is threading.main_thread()
-        before = signal.signal(signal.SIGINT, saving.interrupt) if is_main else None
-        try:
-            trainer.train(resume_from_checkpoint=last)
-        finally:
-            if is_main:
-                signal.signal(signal.SIGINT, before)
-    if saving.is_interrupted:
-        raise KeyboardInterrupt
+        trainer.train(resume_from_checkpoint=last)

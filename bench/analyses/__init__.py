@@ -83,7 +83,7 @@ def opened(
     if not runs:
         _say_opened(f"in {DEFAULT_FOLDER}", kept, "; name others in `runs`")
     elif any(glob.has_magic(str(pattern)) for pattern in runs):
-        _say_opened(f"match {', '.join(map(str, runs))}", kept)
+        _say_opened(f"for {', '.join(map(str, runs))}", kept)
     return kept
 
 

@@ -1,6 +1,6 @@
 """Make the options of a command from the fields of `RunConfig`, and read their values.
 
-This model is the only place with their names, help texts, defaults and limits.
+`RunConfig` alone defines their names, help texts, defaults and limits.
 """
 
 import inspect
@@ -12,14 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config import (
-    Generation,
-    Limits,
-    Options,
-    RunConfig,
-    Where,
-    of_command,
-)
+from bench.config import Generation, Limits, Options, RunConfig, Where, of_command
 from bench.core.errors import BadInput
 from bench.data import readers
 
@@ -45,50 +38,44 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a run in place of `**options`."""
     if command.__name__ not in OF_COMMANDS:
         return command
-    names = OF_COMMANDS[command.__name__]
     *parameters, _options = inspect.signature(command).parameters.values()
     declared = {parameter.name for parameter in parameters}
     headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
-    options = [
-        _parameter(name, RunConfig.flag(name), field, headings.get(name))
+    options = {
+        name: _parameter(name, field, headings.get(name))
         for name, field in RunConfig.described().items()
-        if name in names and name not in declared
-    ]
-    # Arguments come first.
-    listed = sorted([*options, *parameters], key=lambda parameter: parameter.kind)
+        if name in OF_COMMANDS[command.__name__] and name not in declared
+    }
 
     @wraps(command)
-    def call(**given: Any) -> None:
-        command(**read_options(given) | {name: given[name] for name in declared})
+    def call(**values: Any) -> None:
+        given = {name: values.pop(name) for name in options}
+        command(**values, **read_options(given))
 
+    # Arguments come first.
+    listed = sorted([*options.values(), *parameters], key=lambda parameter: parameter.kind)
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     return call
 
 
-def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
-    """Return an option as a parameter for typer; its default is None, or False for a flag."""
-    extra, help = of_command(field), " ".join((field.description or "").split())
+def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
+    """Describe an option as a parameter for typer; it is None if it was not given."""
+    extra = of_command(field)
     kind = _kind(field)
-    default: Any = False if kind is bool else None
-    if field.is_required():
-        default = inspect.Parameter.empty
-    elif kind in (int, float, str) and "default:" not in help.lower():  # typer shows it then
-        default = field.default
-    usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
     option = typer.Option(
-        *filter(None, [flag, extra.get("alias")]),
-        metavar=extra.get("metavar") or usual,
-        help=help,
+        *filter(None, [RunConfig.flag(name), extra.get("alias")]),
+        metavar=extra.get("metavar") or {bool: "", int: "N", float: "N"}.get(kind, "TEXT"),
+        help=" ".join((field.description or "").split()),
         rich_help_panel=heading,
     )
-    annotation: Any = Annotated[kind | None if default is None else kind, option]
+    annotation = Annotated[kind | None, option]
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
 
 
 def _kind(field: FieldInfo) -> Any:
-    """Return the type of an option for typer; pydantic reads numbers like `N|off`, and lists."""
+    """Return the type of an option for typer; pydantic reads lists, and numbers like `N|off`."""
     kind: Any = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
@@ -100,17 +87,11 @@ def _kind(field: FieldInfo) -> Any:
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read and check options from the values of typer; ignore empty values and other names."""
-    known = RunConfig.model_fields | RunConfig.described()
-    options = {
-        name: value
-        for name, value in given.items()
-        if name in known and value is not False and value not in (None, "", [])
-    }
+    """Check the options that were given, and read their values."""
+    options = {name: value for name, value in given.items() if value not in (None, "", [])}
     if "system" in options:
         options["system"] = _system_message(options["system"])
-    config = RunConfig.of(options, command=True)
-    return config.model_dump(exclude_unset=True)
+    return RunConfig.of(options, command=True).model_dump(exclude_unset=True)
 
 
 def _system_message(path: str) -> str:

@@ -44,8 +44,8 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
     from rich.padding import Padding
 
-    from bench.run import table
     from bench.runs.notes import warnings
+    from bench.runs.scores import table
 
     for text in warnings(runs):
         say(f"note: {text}")
@@ -171,11 +171,7 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
 
     if format == "json":
         runs = [
-            {
-                **{"benchmark": run.benchmark, "model": run.model, "judge": run.judge},
-                **to_rows(run.total.to_frame().T)[0],
-                **{"parts": to_rows(run.parts), "notes": run.notes},
-            }
+            {**run._asdict(), **to_rows(run.total.to_frame().T)[0], "parts": to_rows(run.parts)}
             for run in given
         ]
         print_json(runs[0] if len(runs) == 1 else runs)

@@ -16,7 +16,6 @@ from bench.core.numbers import half_up, p_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Bbox
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 # Columns of p values.
@@ -30,8 +29,6 @@ AT_MOST_A_LINE = (
 MAX_ROWS_OF_A_PAGE = 40
 # Five pages of a paper.
 MAX_LATEX_ROWS = 200
-# Of nine levels. The default, 6, takes 40 % longer, and its files are 5 to 10 % smaller.
-PNG_COMPRESSION = 3
 # A number, or no number, as tables show it.
 NUMBER = r"(< )?[−+\d.,]*"
 # Signs that the usual fonts of TeX have in formulas alone.
@@ -123,67 +120,27 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     Returns:
         The picture as PNG without a background, for pages that can be dark.
     """
-    import PIL.Image
-    import PIL.PngImagePlugin
-
-    box = _lay_out(fig)
-    png = to_png(fig, transparent=True, box=box)
-    picture = PIL.Image.open(io.BytesIO(png))
-    page = PIL.Image.new("RGB", picture.size, "white")
-    page.paste(picture, mask=picture)
-    description = PIL.PngImagePlugin.PngInfo()
-    description.add_text("Description", str(fig.get_label()))
-    with atomic_path(folder / f"{name}.png") as draft:
-        page.save(
-            draft,
-            format="png",
-            dpi=picture.info["dpi"],
-            pnginfo=description,
-            compress_level=PNG_COMPRESSION,
-        )
-    for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
-        words = {"Title": str(fig.get_label()), date: None}
+    label = str(fig.get_label())
+    descriptions: dict[str, dict[str, Any]] = {
+        "png": {"Description": label},
+        "svg": {"Title": label, "Date": None},
+        "pdf": {"Title": label, "CreationDate": None},
+    }
+    for kind, words in descriptions.items():
         with atomic_path(folder / f"{name}.{kind}") as draft:
-            fig.savefig(draft, format=kind, facecolor="white", metadata=words, bbox_inches=box)
-    return png
+            fig.savefig(draft, format=kind, facecolor="white", metadata=words)
+    return to_png(fig, transparent=True)
 
 
-def to_png(
-    fig: "Figure",
-    dpi: int | None = None,
-    *,
-    transparent: bool = False,
-    box: "Bbox | None" = None,
-) -> bytes:
+def to_png(fig: "Figure", dpi: int | None = None, *, transparent: bool = False) -> bytes:
     """Return a figure as PNG.
 
     Args:
         dpi: default: the style's.
         transparent: leave out the white background, for pages that can be dark.
-        box: the part to show, in inches; default: as in the style.
     """
     words = {"Description": str(fig.get_label())}
-    options: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}
-    options["pil_kwargs"] = {"compress_level": PNG_COMPRESSION}
+    background: Any = {"transparent": True} if transparent else {"facecolor": "white"}
     stream = io.BytesIO()
-    fig.savefig(stream, format="png", dpi=dpi, metadata=words, bbox_inches=box, **options)
+    fig.savefig(stream, format="png", dpi=dpi, metadata=words, **background)
     return stream.getvalue()
-
-
-def _lay_out(fig: "Figure") -> "Bbox | None":
-    """Lay out a figure once for all of its files; return the part to show, None for all."""
-    import matplotlib as mpl
-
-    engine = fig.get_layout_engine()
-    if engine:
-        engine.execute(fig)
-    # Any other value keeps an engine, and savefig then draws each file twice.
-    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-        fig.set_layout_engine(None)
-    box = fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
-    # We fix the labels of axes: to place them, matplotlib would measure all ticks in each file.
-    for ax in fig.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            position = axis.label.get_transform().transform(axis.label.get_position())
-            axis.set_label_coords(*ax.transAxes.inverted().transform(position))
-    return box if mpl.rcParams["savefig.bbox"] == "tight" else None

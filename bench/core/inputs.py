@@ -44,20 +44,20 @@ def hash_inputs(*values: object, folder: Path | None = None, but: Path | None = 
         >>> hash_inputs({"data": PACKAGE}) == hash_inputs({"data": PACKAGE / "core"})
         False
     """
-    skipped = os.path.realpath(but) if but else ""
-    return _digest(_with_content(values, folder or Path(), skipped))
+    skipped = [os.path.realpath(but)] if but else []
+    return _digest(_with_content(values, folder or Path(), *skipped))
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()
 
 
-def _with_content(value: object, folder: Path, skipped: str) -> object:
+def _with_content(value: object, folder: Path, *skipped: str) -> object:
     """Put the hashes of the files that it names beside each text of a value."""
     if isinstance(value, Mapping):
         value = list(value.items())
     if isinstance(value, list | tuple):
-        return [_with_content(part, folder, skipped) for part in value]
+        return [_with_content(part, folder, *skipped) for part in value]
     if not isinstance(value, str | Path):
         return value
     text = str(value)
@@ -65,15 +65,13 @@ def _with_content(value: object, folder: Path, skipped: str) -> object:
         return [text, []]
     # The folder may be made later.
     path = os.path.normpath(os.path.join(folder, os.path.expanduser(text)))
-    paths = sorted(glob.glob(path)) if glob.has_magic(text) else [path]
-    if os.path.exists(path):
-        paths = [path]
-    return [text, [_content(path, skipped) for path in paths if os.path.exists(path)]]
+    paths = [path] if os.path.exists(path) else sorted(glob.glob(path))
+    return [text, [_content(path, *skipped) for path in paths]]
 
 
-def _content(path: str, skipped: str = "") -> list[tuple[str, str]]:
+def _content(path: str, *skipped: str) -> list[tuple[str, str]]:
     """Return the names and hashes of the files in a folder, or of one file."""
-    return [(os.path.relpath(file, path), hash_file(file)) for file in _files(path, skipped)]
+    return [(os.path.relpath(file, path), hash_file(file)) for file in _files(path, *skipped)]
 
 
 def hash_file(path: str | Path) -> str:
@@ -87,22 +85,19 @@ def hash_file(path: str | Path) -> str:
         return type(error).__name__
 
 
-def _files(path: str | Path, skipped: str = "") -> Iterator[str]:
+def _files(path: str | Path, *skipped: str) -> Iterator[str]:
     """Yield the files in a folder, or the one file: all but hidden files and bytecode."""
     if not os.path.isdir(path):
         yield str(path)
         return
-    visited = {skipped}
-    for folder, folders, names in os.walk(path, followlinks=True):
-        made = {"__pycache__", *(MADE_OF_A_RUN if RUN_JSON in names else ())}
-        inputs = [name for name in sorted({*folders, *names} - made) if name[0] != "."]
+    folder = os.path.realpath(path)
+    if folder in skipped:
+        return
+    names = {name for name in os.listdir(path) if name[0] != "."}
+    made = {"__pycache__", *(MADE_OF_A_RUN if RUN_JSON in names else ())}
+    for name in sorted(names - made):
         # A link can lead back to a folder above it.
-        targets = {name: os.path.realpath(os.path.join(folder, name)) for name in folders}
-        folders[:] = [name for name in inputs if targets.get(name, skipped) not in visited]
-        visited |= {targets[name] for name in folders}
-        for name in inputs:
-            if name not in targets:
-                yield os.path.join(folder, name)
+        yield from _files(os.path.join(path, name), folder, *skipped)
 
 
 class Code:

@@ -29,14 +29,14 @@ def decimals(value: float, digits: int = 0) -> str:
 
 
 def signed(value: float) -> str:
-    """Write a difference with its sign: whole from 10 on, two decimals below 1.
+    """Write a difference with its sign and two digits, and at most three decimals.
 
     Examples:
         >>> signed(48.61), signed(-2.44), signed(0.031)
-        ('+49', '−2.4', '+0.03')
+        ('+49', '−2.4', '+0.031')
     """
-    size = abs(value)
-    text = decimals(value, int(size < 10) + int(size < 1))
+    digits = sum(abs(value) < size for size in (10, 1, 0.1))
+    text = decimals(value, digits if value else 0)
     return f"+{text}" if value > 0 else text
 
 

@@ -241,10 +241,8 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
 
     Examples:
-        >>> check(find("mcbe", "samples"))[["file", "what", "value"]].head(2)
-              file                              what   value
-        0  age.csv  is a label that no other row has  '学习能力'
-        1  age.csv  is a label that no other row has  '健康医疗'
+        >>> check(find("mcbe", "samples")).what[0]
+        'category gender: 8 rows'
     """
     return source.benchmark.check(source.folder, **settings)
 

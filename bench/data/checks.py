@@ -71,11 +71,6 @@ def given_by(name: str) -> Find:
     return lambda table, column: table[name]
 
 
-def differs_from(other: str) -> Find:
-    """Find cells that are not those of another column, and return what the other one has."""
-    return lambda table, column: table[other].where(table[column] != table[other], "")
-
-
 def invisible(cell: str) -> str:
     """Name up to eight invisible characters of a cell, or ones that a conversion has lost.
 

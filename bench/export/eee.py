@@ -84,33 +84,18 @@ def write(run: Run, out: Path) -> list[Path]:
 
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield the primary metrics in the form of the schema."""
-    metadata = run.metadata
-    units = run.definition.metadata.units
-    source = _source(run)
-    judges = _judges(run)
-    options = metadata["asked"]
-    generation = {"max_tokens": options.get("max_new_tokens"), **options.get("generation", {})}
-    names = ("temperature", "top_p", "max_tokens")
-    generation = {name: generation[name] for name in names if generation.get(name) is not None}
+    """Yield the defined scores of the primary metrics in the form of the schema."""
+    scores, source, judges = run.scores(), _source(run), _judges(run)
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
-    scores = run.scores()
-    defined = [
-        (primary, row)
-        for primary in run.definition.metrics.primary_metrics
-        for row in primary_rows(scores, primary).to_dict("records")
-        if not math.isnan(row["score"])
-    ]
-    for primary, row in defined:
-        uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
-        if not math.isnan(row["ci_low"]):
-            uncertainty["confidence_interval"] = {
-                "lower": row["ci_low"],
-                "upper": row["ci_high"],
-                "confidence_level": 0.95,
-                "method": f"bootstrap over {units}",
-            }
-        metric: dict[str, Any] = {
+    options = run.metadata["asked"]
+    options = {"max_tokens": options.get("max_new_tokens"), **options.get("generation", {})}
+    generation = {name: options.get(name) for name in ("temperature", "top_p", "max_tokens")}
+    generation = {name: value for name, value in generation.items() if value is not None}
+    details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
+    for primary in run.definition.metrics.primary_metrics:
+        modes = run.metadata["answer_mode"].items()
+        modes = dict.fromkeys(mode for task, mode in modes if primary.task in (task, ALL))
+        metric = {
             "evaluation_description": definitions.get(primary.metric, primary.title),
             "metric_id": f"{run.benchmark}.{primary.metric}",
             "metric_name": primary.title,
@@ -122,26 +107,34 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         }
         if judges and primary.task in (*judges, ALL):
             metric["llm_scoring"] = next(iter(judges.values()))
-        details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
-        of_baseline = "" if math.isnan(row["baseline"]) else row["baseline_of"] or primary.baseline
-        modes = [
-            mode for task, mode in metadata["answer_mode"].items() if primary.task in (task, ALL)
-        ]
-        yield {
-            "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
-            "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
-            "source_data": source,
-            "metric_config": metric,
-            "score_details": {
-                "score": row["score"],
-                "details": _texts(baseline_of=of_baseline, **{name: row[name] for name in details}),
-                "uncertainty": uncertainty,
-            },
-            "generation_config": {
-                "generation_args": generation,
-                "additional_details": _texts(answer_mode=", ".join(dict.fromkeys(modes))),
-            },
-        }
+        rows = primary_rows(scores, primary)
+        for row in rows[rows.score.notna()].to_dict("records"):
+            uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
+            if not math.isnan(row["ci_low"]):
+                uncertainty["confidence_interval"] = {
+                    "lower": row["ci_low"],
+                    "upper": row["ci_high"],
+                    "confidence_level": 0.95,
+                    "method": f"bootstrap over {run.definition.metadata.units}",
+                }
+            has_baseline = not math.isnan(row["baseline"])
+            baseline_of = (row["baseline_of"] or primary.baseline) if has_baseline else ""
+            texts = _texts(baseline_of=baseline_of, **{name: row[name] for name in details})
+            yield {
+                "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
+                "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
+                "source_data": source,
+                "metric_config": metric,
+                "score_details": {
+                    "score": row["score"],
+                    "details": texts,
+                    "uncertainty": uncertainty,
+                },
+                "generation_config": {
+                    "generation_args": generation,
+                    "additional_details": _texts(answer_mode=", ".join(modes)),
+                },
+            }
 
 
 def _samples(run: Run) -> Iterator[dict[str, Any]]:
@@ -158,14 +151,11 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         values = benchmark.values(row.task, row.request, items[row.item_id])
         choices = values.choices if isinstance(values.choices, Mapping) else {}
         right = [text for text, value in choices.items() if values.verdict(value) == "right"]
-        score = 0.0
-        means = "none"
+        score, means = to_number(row.parsed), "the number read"
         if right:
-            score = float(row.verdict == "right")
-            means = "1 if right"
-        elif math.isfinite(number := to_number(row.parsed)):
-            score = number
-            means = "the number read"
+            score, means = float(row.verdict == "right"), "1 if right"
+        elif not math.isfinite(score):
+            score, means = 0.0, "none"
         order = row.request.partition(":")[2]
         yield {
             "evaluation_name": _name(run.benchmark, row.task, row.category),
@@ -201,14 +191,14 @@ def _name(benchmark: str, task: str, category: str) -> str:
 
 def _model(described: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Describe a model or judge as the schema does."""
-    name = model_id(described)
+    model_name = model_id(described)
     is_local = "dtype" in described
+    is_open = is_local and not model_name.startswith("local/")
     details = {k: v for k, v in described.items() if isinstance(v, str | int | float)}
     details["deployment_type"] = "self_deployed" if is_local else "unknown"
-    from_hub = is_local and not name.startswith("local/")
-    details["model_availability"] = "open_weights" if from_hub else "unknown"
-    model = {"name": label, "id": name, "additional_details": _texts(**details)}
-    return {**model, "inference_platform": described["host"]} if "host" in described else model
+    details["model_availability"] = "open_weights" if is_open else "unknown"
+    platform = {"inference_platform": described["host"]} if "host" in described else {}
+    return {"name": label, "id": model_name, "additional_details": _texts(**details), **platform}
 
 
 def model_id(described: Mapping[str, Any]) -> str:
@@ -219,48 +209,41 @@ def model_id(described: Mapping[str, Any]) -> str:
     demonstration models.
     """
     name = described["id"]
-    revision = str(described.get("revision"))
     kind, address = split_kind(name)
-    organisation = "local" if kind or "device" in described else "recorded"
+    organisation = "local" if kind else "recorded"
     if kind == "openai":
-        name = address.partition("@")[0]
-        organisation = described.get("host", "unknown")
+        name, organisation = address.partition("@")[0], described.get("host", "unknown")
     elif kind in ("simulated", "tiny"):
         organisation = OURS
     elif kind in ("replay", "predictions"):
-        name = as_path(address).name
-        organisation = "recorded"
-    elif not kind and COMMIT.fullmatch(revision):
+        name, organisation = as_path(address).name, "recorded"
+    elif not kind and COMMIT.fullmatch(str(described.get("revision"))):
         organisation = "huggingface"
     elif "device" in described or not ID.fullmatch(name):
-        name = as_path(name).name
-        organisation = "local"
+        name, organisation = as_path(name).name, "local"
     *folders, last = name.split("/")
     parts = [*(folders or [organisation]), last]
     return "/".join(re.sub(r"[^\w.,=+-]|^\.+$", "_", part) for part in parts)
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge of each task that needs one."""
-    judge = run.metadata["judge"]
-    settings = run.metadata["asked"]["settings"]
-    tasks = run.definition.tasks
+    """Describe the judge of each task that needs one, with the first of its prompts."""
+    judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
+    if not judge:
+        return {}
     rows = run.records
-    first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
+    rows = rows[rows.request.map(of_judge)].drop_duplicates("task")
+    model = {"model_info": _model(judge, judge["id"])}
     return {
-        row.task: {
-            "judges": [{"model_info": _model(judge, judge["id"])}],
-            "input_prompt": row.prompt,  # the first of the prompts, filled in
-        }
-        for row in first.itertuples()
-        if judge and tasks[row.task].judged(settings) == "needed"
+        task: {"judges": [model], "input_prompt": prompt}
+        for task, prompt in zip(rows.task, rows.prompt, strict=True)
+        if run.definition.tasks[task].judged(settings) == "needed"
     }
 
 
 def _source(run: Run) -> dict[str, Any]:
-    """Describe the data: a release at its commit, if they were fetched and have not changed."""
-    data = run.metadata["data"]
-    release = run.definition.metadata.release
+    """Describe the data; those that were fetched and have not changed are a release."""
+    data, release = run.metadata["data"], run.definition.metadata.release
     details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
     source = {"dataset_name": data["name"], "source_type": "other"}
     path = home(as_path(data["folder"])) / MANIFEST

@@ -21,6 +21,8 @@ KINDS = {
 BAR_HEIGHT, FRAME_HEIGHT = 0.32, 1.5
 # Bars with a smaller share have no number.
 LEAST_WITH_NUMBER = 0.06
+# Numbers on colours of a smaller luminance are white.
+DARK = 0.2
 
 
 def stacked(kinds: pd.DataFrame) -> Figure:
@@ -46,12 +48,14 @@ def stacked(kinds: pd.DataFrame) -> Figure:
         bars = (100 * rows[[*KINDS]]).plot.barh(
             ax=ax, stacked=True, color=[*KINDS.values()], legend=False, width=0.8
         )
-        for container in bars.containers:
+        for container, colour in zip(bars.containers, KINDS.values(), strict=True):
+            is_dark = sns.utils.relative_luminance(colour) < DARK
             widths = container.datavalues
             is_wide = widths >= 100 * LEAST_WITH_NUMBER
             pairs = zip(widths, is_wide, strict=True)
             numbers = [f"{width:.0f}" if wide else "" for width, wide in pairs]
-            ax.bar_label(container, numbers, label_type="center", fontsize="x-small")
+            options = {"fontsize": "x-small", "color": "white" if is_dark else "black"}
+            ax.bar_label(container, numbers, label_type="center", **options)
         ax.set(title=column(task), xlim=(0, 100), ylabel="", xlabel="per cent of the answers")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)

@@ -9,14 +9,14 @@ difference of pairs of ratings: of pairs within items, and of all pairs. The dif
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
-from bench.metrics.bootstrap import Estimate, estimate_of_items
+from bench.metrics.bootstrap import estimate_of_items
 from bench.metrics.statistics import INTERVAL
 from bench.metrics.table import join_notes
 from bench.metrics.user_tables import Frame, Table, as_list, as_numbers, is_empty
@@ -96,14 +96,12 @@ def agreement(
         "a rater rates an item once, so name in by=[...] the column in which these rows differ",
     )
     # Tables of categories would have a row or column for unused ones too.
-    kinds = table.rows.dtypes.items()
-    categorical = [name for name, kind in kinds if isinstance(kind, pd.CategoricalDtype)]
-    table.rows = table.rows.astype(dict.fromkeys(categorical, object))
+    table.rows = table.rows.astype(dict.fromkeys(table.rows.select_dtypes("category"), object))
     marks = table.marks("rating")
     is_nominal = measurement == "nominal"
     values = as_numbers(table.rows.rating) if is_nominal else table.numbers("rating")
     table.rows["rating"] = values
-    rated = table.rows.assign(value=values)[~is_empty(values)]
+    rated = table.rows[~is_empty(values)]
     needed = "agreement needs at least two raters; found"
     if rated.rater.nunique() < 2:
         raise BadInput(f"{table.name}: {needed} {rated.rater.nunique()}")
@@ -113,7 +111,7 @@ def agreement(
         rated_of_group = rated.loc[rated.index.intersection(index)]
         n = rated_of_group.item_id.nunique()
         raters = rated_of_group.rater.nunique()
-        note = f"{', '.join(map(str, keys))}: {needed} {raters}"
+        note = f"{', '.join(map(str, keys.values()))}: {needed} {raters}"
         alpha = kappa = Coefficient(math.nan, math.nan, math.nan, n, raters, note)
         if raters >= 2:
             alpha = _alpha(rated_of_group, measurement)
@@ -127,32 +125,21 @@ def agreement(
             spellings = ", ".join(marks_of_group.unique())
             missing = f"{len(marks_of_group)} ratings are missing (given as {spellings})"
         for name, result in results.items():
-            row = dict[str, Any](zip(groups, keys, strict=True)) | {"coefficient": name}
-            row |= result._asdict()
-            rows.append(row | {"note": join_notes(result.note, missing)})
+            note = join_notes(result.note, missing)
+            rows.append(keys | {"coefficient": name} | result._asdict() | {"note": note})
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _estimate(
-    sums: np.ndarray,
-    statistic: Callable[[np.ndarray], np.ndarray],
-    clusters: Sequence[object] | None = None,
-) -> Estimate:
-    """Compute a coefficient with its interval, which ends at 1, perfect agreement."""
-    estimate = estimate_of_items(sums, statistic, clusters)
-    return estimate._replace(high=min(estimate.high, 1.0))
-
-
 def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
     """Compute Krippendorff's alpha of the items with two ratings or more."""
-    if measurement == "ordinal" and ratings.value.nunique() > MOST_RANKS:
+    if measurement == "ordinal" and ratings.rating.nunique() > MOST_RANKS:
         raise BadInput(
-            f"{ratings.value.nunique()} different ratings are too many ranks; "
+            f"{ratings.rating.nunique()} different ratings are too many ranks; "
             f"at most {MOST_RANKS}, or take `interval`"
         )
     # How often each value (column) was given to each item (row).
-    table = pd.crosstab(ratings.item_id, ratings.value)
+    table = pd.crosstab(ratings.item_id, ratings.rating)
     table = table[table.sum(axis=1) >= 2]
     n = len(table)
     raters = ratings.rater.nunique()
@@ -161,22 +148,23 @@ def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
         note = "all ratings are alike, so chance agrees as perfectly as the raters"
         note = note if n else "no item has two ratings"
         return Coefficient(math.nan, math.nan, math.nan, n, raters, note)
-    value, low, high = _estimate(*SUMS[measurement](counts, np.asarray(table.columns)))
+    sums, statistic = SUMS[measurement](counts, np.asarray(table.columns))
+    value, low, high = estimate_of_items(sums, statistic)
     note = ""
     if math.isnan(low):
         note = "too few items, or too few of another rating, for an interval"
-    return Coefficient(value, low, high, n, raters, note)
+    return Coefficient(value, low, min(high, 1.0), n, raters, note)
 
 
-def _nominal(counts: np.ndarray, values: np.ndarray) -> Sums:
-    """Sum each category and the pairs that agree."""
+def _nominal(counts: np.ndarray, values: np.ndarray, correction: int = 1) -> Sums:
+    """Sum each category and the pairs that agree; Fleiss' kappa (1971) has no `correction`."""
     agreed = (counts * (counts - 1)).sum(1) / (counts.sum(1) - 1)
 
     def alpha(sums: np.ndarray) -> np.ndarray:
         sizes = sums[:, :-1]
         same = sums[:, -1]
         n = sizes.sum(1)
-        return _beyond_chance(n - same, (n**2 - (sizes**2).sum(1)) / (n - 1), n)
+        return _beyond_chance(n - same, (n**2 - (sizes**2).sum(1)) / (n - correction), n)
 
     return np.column_stack([counts, agreed]), alpha
 
@@ -245,11 +233,15 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
             count = several.iloc[0]
             raise BadInput(f"item {several.index[0]}: is of {count} clusters; expected one")
         clusters = list(by_item.first()[table.index])
-    of_raters = _cohen if raters == 2 else _fleiss
-    sums, statistic = of_raters(codes.reshape(raters, n), len(categories))
-    if raters == 2 and clusters is None:
-        return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
-    value, low, high = _estimate(sums, statistic, clusters)
+    codes = codes.reshape(raters, n)
+    if raters == 2:
+        sums, statistic = _cohen(codes, len(categories))
+        if clusters is None:
+            return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
+    else:
+        counts = np.eye(len(categories))[codes].sum(0)
+        sums, statistic = _nominal(counts, categories, correction=0)
+    value, low, high = estimate_of_items(sums, statistic, clusters)
     number = len(set(clusters)) if clusters is not None else n
     if clusters is not None and number < MIN_CLUSTERS:
         low = high = math.nan
@@ -261,7 +253,7 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
         note = "raters agree on every item, so resamples are all alike and there is no interval"
     else:
         note = "too few items, or too few of another category, for an interval"
-    return Coefficient(value, low, high, n, raters, note)
+    return Coefficient(value, low, min(high, 1.0), n, raters, note)
 
 
 def _cohen_formula(counts: np.ndarray, n: int) -> Coefficient:
@@ -284,28 +276,12 @@ def _cohen(codes: np.ndarray, k: int) -> Sums:
     def kappa(sums: np.ndarray) -> np.ndarray:
         table = sums.reshape(-1, k, k) / sums.sum(1)[:, None, None]
         # Chance is the disagreement expected from each rater's frequencies of categories.
-        alike = (table.sum(2) * table.sum(1)).sum(1)
-        chance = np.where(1 - alike > _ROUNDING, 1 - alike, np.nan)
+        chance = 1 - (table.sum(2) * table.sum(1)).sum(1)
+        differing = 1 - np.trace(table, axis1=1, axis2=2)
         # Rounded, so that kappa is exactly 0 if a rater always gives the same category.
-        return np.round(1 - (1 - np.trace(table, axis1=1, axis2=2)) / chance, 12)
+        return np.round(_beyond_chance(differing, chance, np.ones(len(chance))), 12)
 
     return np.eye(k * k)[codes[0] * k + codes[1]], kappa
-
-
-def _fleiss(codes: np.ndarray, k: int) -> Sums:
-    """Count the categories and the agreeing pairs of each item, for Fleiss' kappa (1971)."""
-    raters, n = codes.shape
-    counts = np.eye(k)[codes].sum(0)
-    agreed = ((counts**2).sum(1) - raters) / (raters * (raters - 1))
-
-    def kappa(sums: np.ndarray) -> np.ndarray:
-        by_category = sums[:, :-2]
-        agreed = sums[:, -2]
-        items = sums[:, -1]
-        chance = ((by_category / (items[:, None] * raters)) ** 2).sum(1)
-        return (agreed / items - chance) / np.where(1 - chance > _ROUNDING, 1 - chance, np.nan)
-
-    return np.column_stack([counts, agreed, np.ones(n)]), kappa
 
 
 def severity_level(scores: npt.ArrayLike) -> np.ndarray:

@@ -27,6 +27,7 @@ of single answers three times).
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -224,19 +225,6 @@ def _draw(stratum: str, kind: str, n: int, draws: int, seed: int) -> np.ndarray:
     return rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
 
 
-def estimate(
-    totals: Totals, statistic: Statistic, limits: Limits | None = None, size: str = ""
-) -> Estimate:
-    """Compute `statistic` of the sums of all parts, with the interval of the resampled ones.
-
-    Args:
-        limits: the ends of the scale, if it has two.
-        size: the column with the weights of clusters, see `count_clusters`.
-    """
-    (rests_on,) = count_clusters(totals, totals.all_parts, size)
-    return interval(replicate(totals, statistic), rests_on, limits)
-
-
 def estimate_of_items(
     sums: np.ndarray,
     statistic: Callable[[np.ndarray], np.ndarray],
@@ -254,7 +242,8 @@ def estimate_of_items(
     if clusters is not None:
         rows["cluster"] = np.array(clusters, dtype=object)
     totals = resample(rows, "stratum", "cluster", columns)
-    return estimate(totals, lambda values: statistic(values[:, 0]))
+    (rests_on,) = count_clusters(totals, totals.all_parts)
+    return interval(replicate(totals, lambda values: statistic(values[:, 0])), rests_on)
 
 
 def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
@@ -271,21 +260,15 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
             for resampled in (totals.resamples, totals.second, totals.pairs)
         )
         both = first + second
-        of_first, of_second, of_pairs, of_both = map(_variance, (first, second, pairs, both))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # if no resample is defined
+            variances = np.nanvar([first, second, pairs, both], axis=1)
+        of_first, of_second, of_pairs, of_both = variances
         # At least the larger of the two variances, even if the variance of pairs exceeds the other.
         variance = np.maximum(of_first + of_second - of_pairs, np.maximum(of_first, of_second))
         combined = observed + both * np.sqrt(variance / of_both)
     has_spread = of_both > (NOISE * observed) ** 2
     return np.concatenate([observed, np.where(has_spread, combined, resamples)])
-
-
-def _variance(values: np.ndarray) -> np.ndarray:
-    """Compute the variance over the first axis, without NaN."""
-    is_defined = ~np.isnan(values)
-    n = is_defined.sum(0)
-    distances = values - np.where(is_defined, values, 0.0).sum(0) / n
-    variance: np.ndarray = np.where(is_defined, distances**2, 0.0).sum(0) / n
-    return variance
 
 
 def count_clusters(

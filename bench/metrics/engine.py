@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,18 +224,14 @@ class Scoring:
         """Give each ratio a divisor that counts only the rows with a number."""
         divisors: dict[str, pd.Series] = {}
         self.metrics = [self._of_rows_with_numbers(metric, divisors) for metric in self.metrics]
-        self.numbers = self.rows
-        if divisors or self.rows[list(self.columns)].isna().to_numpy().any():
-            numbers = self.rows.assign(**divisors)
-            self.columns = [*self.columns, *divisors]
-            self.numbers = numbers.fillna(dict.fromkeys(self.columns, 0.0))
+        self.columns = [*self.columns, *divisors]
+        self.numbers = self.rows.assign(**divisors).fillna(dict.fromkeys(self.columns, 0.0))
         category, categories = pd.factorize(self.rows.category)
         task, tasks = pd.factorize(self.rows.task)
         self.categories: list[str] = list(categories)
         self.tasks: list[str] = list(tasks)
         # The index of each row's pair of a category and a task, among all such pairs.
         self.cells = category * len(tasks) + task
-        self.parts_of_means: dict[tuple[object, ...], Parts] = {}
         self.observed_scores_and_weights: dict[Metric, tuple[np.ndarray, np.ndarray]] = {}
 
     @cached_property
@@ -246,16 +243,13 @@ class Scoring:
     @cached_property
     def totals(self) -> Totals:
         """The sums by category and task, as observed and resampled."""
-        n = len(self.tasks)
-        rows = self.numbers.assign(cell=self.cells if self.by_task else self.cells // n)
-        parts = range(len(self.categories) * (n if self.by_task else 1))
         return resample(
-            rows,
+            self.numbers.assign(cell=self.cells),
             "stratum",
             "cluster",
             list(self.columns),
             part="cell",
-            parts=parts,
+            parts=range(self.asked.size),
             crossed=self.crossed,
         )
 
@@ -341,32 +335,26 @@ class Scoring:
 
     def parts(self, metric: Metric) -> Parts:
         """Return the parts of the data whose scores a metric averages."""
-        mean_over = tuple(metric.mean_over)
-        used_tasks = tuple(metric.used_tasks)
-        if (mean_over, used_tasks) in self.parts_of_means:
-            return self.parts_of_means[mean_over, used_tasks]
-        tasks = [k for k, name in enumerate(self.tasks) if not used_tasks or name in used_tasks]
+        tasks = (self.by_task and metric.used_tasks) or self.tasks
+        is_used = np.array([name in tasks for name in self.tasks], dtype=bool)
+        mean_over = metric.mean_over
         if "task" in mean_over:
-            pairs = [(c, t) for c, row in enumerate(self.asked) for t in tasks if row[t]]
-            names: list[tuple[str, ...]] = [(self.categories[c], self.tasks[t]) for c, t in pairs]
-            cells = np.array([c * len(self.tasks) + t for c, t in pairs], dtype=int)[:, None]
-            in_order = mean_over[0] == "category"
-            names = names if in_order else [name[::-1] for name in names]
+            cells = np.flatnonzero(self.asked & is_used)[:, None]
+            pairs = list(product(self.categories, self.tasks))
+            names = [
+                pairs[k] if mean_over[0] == "category" else pairs[k][::-1] for k in cells[:, 0]
+            ]
         else:
-            # Without the sums of each task, a cell is a category.
-            n_tasks, of_tasks = (len(self.tasks), tasks) if self.by_task else (1, [0])
-            first_cells = n_tasks * np.arange(len(self.categories))[:, None]
-            cells = first_cells + np.array(of_tasks, dtype=int)
+            cells = np.arange(self.asked.size).reshape(self.asked.shape)[:, is_used]
             names = [(name,) for name in self.categories]
             if not mean_over:
                 cells = cells.reshape(1, -1)
                 names = [()]
         of_category = np.zeros((len(self.categories), len(names)), dtype=bool)
-        if mean_over[:1] == ("category",):
-            for k, category in enumerate(self.categories):
-                of_category[k] = [name[0] == category for name in names]
-        parts = self.parts_of_means[mean_over, used_tasks] = Parts(names, cells, of_category)
-        return parts
+        if "category" in mean_over[:1]:
+            for k, name in enumerate(names):
+                of_category[self.categories.index(name[0]), k] = True
+        return Parts(names, cells, of_category)
 
     def scores(self, metric: Metric, sums: np.ndarray) -> np.ndarray:
         """Compute the scores [n, parts] of n sets of sums, such as resamples."""
@@ -376,9 +364,7 @@ class Scoring:
 
     def sums_of_parts(self, metric: Metric, sums: np.ndarray) -> Sums:
         """Return the sums [n, parts] of the parts that a metric averages."""
-        cells = self.parts(metric).cells
-        is_each_one = cells.ravel().tolist() == list(range(sums.shape[1]))
-        return Sums(self.columns, sums, None if is_each_one and cells.shape[1] == 1 else cells)
+        return Sums(self.columns, sums, self.parts(metric).cells)
 
     def observed_scores(self, metric: Metric) -> np.ndarray:
         """Compute the observed scores of the parts that a metric averages: [1, parts]."""

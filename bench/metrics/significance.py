@@ -49,15 +49,15 @@ class Comparison(NamedTuple):
     Attributes:
         p: for no difference, two-sided.
         detectable: the difference that such data would show in four of five samples.
-        units: the number of resampled units.
+        clusters: the number of resampled units.
     """
 
-    difference: float = math.nan
+    estimate: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
     p: float = math.nan
     detectable: float = math.nan
-    units: int = 0
+    clusters: int = 0
     note: str = ""
 
 
@@ -74,10 +74,10 @@ def compare_resamples(
     freedom = rests_on.freedom
     value = float(values[0]) + 0.0
     if np.isnan(value):
-        return Comparison(units=units, note="undefined for one of the two, or for both")
+        return Comparison(clusters=units, note="undefined for one of the two, or for both")
     resamples = values[1:][~np.isnan(values[1:])]
     if freedom < 1 or len(resamples) < len(values) / 2:
-        return Comparison(value, units=units, note="no interval: too few units in a stratum")
+        return Comparison(value, clusters=units, note="no interval: too few units in a stratum")
     differing = by_unit[by_unit != 0]
     k = len(differing)
     note = ""
@@ -87,7 +87,7 @@ def compare_resamples(
     if not k:
         if math.isinf(length):
             note = "no interval: no unit differs, and the scale has no ends; give limits="
-            return Comparison(0.0, p=1.0, units=units, note=note)
+            return Comparison(0.0, p=1.0, clusters=units, note=note)
         value = 0.0
         error = length * unseen_share(units) / t
     elif error <= NOISE * np.abs(differing).max() or np.ptp(differing) == 0:
@@ -121,18 +121,18 @@ def compare_groups(
     value = float(first[0] - second[0]) + 0.0
     units = sum(sample.units for sample in samples)
     if np.isnan(value):
-        return Comparison(units=units, note="undefined for one of the two, or for both")
+        return Comparison(clusters=units, note="undefined for one of the two, or for both")
     both = np.stack([first[1:], second[1:]])
     both = both[:, ~np.isnan(both).any(0)]
     if min(sample.freedom for sample in samples) < 1 or both.shape[1] < (len(first) - 1) / 2:
-        return Comparison(value, units=units, note="no interval: too few units in a stratum")
+        return Comparison(value, clusters=units, note="no interval: too few units in a stratum")
     variances = []
     for sample, resamples in zip(samples, both, strict=True):
         error = float(np.std(resamples)) * sample.widening
         if error <= NOISE * max(abs(first[0]), abs(second[0]), NOISE):
             if math.isinf(length):
                 note = "no interval: all units are alike, and the scale has no ends; give limits="
-                return Comparison(value, units=units, note=note)
+                return Comparison(value, clusters=units, note=note)
             t = float(stdtrit(sample.freedom, (1 + LEVEL) / 2))
             error = length * unseen_share(sample.effective) / t
         variances.append(error**2)
@@ -154,7 +154,8 @@ def _of_error(
     least_p: float = 0.0,
 ) -> Comparison:
     """Give a difference its interval, p and detectable difference, all by its standard error."""
-    arm, detectable = _reach(error, freedom)
+    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    detectable = arm + float(stdtrit(freedom, POWER)) * error
     if detectable > length:
         detectable = math.nan
         note = note or f"{units} units are too few: not even the largest difference is detectable"
@@ -175,7 +176,7 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     spread = float(np.sqrt(from_mean @ from_mean))
     slope = float(from_mean @ values / spread**2) + 0.0
     if n < 3:
-        return Comparison(slope, units=n, note="two sizes make no trend")
+        return Comparison(slope, clusters=n, note="two sizes make no trend")
     residuals = values - values.mean() - slope * from_mean
     freedom = n - 2
     # Residuals of an exact line are rounding errors of the values.
@@ -183,16 +184,8 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     error = max(float(np.sqrt((residuals**2).sum() / freedom)) / spread, rounding)
     if error == rounding and abs(slope) <= rounding:
         note = "no interval: all scores are the same"
-        return Comparison(0.0, p=1.0, units=n, note=note)
-    p = 2 * float(stdtr(freedom, -abs(slope) / error))
-    arm, detectable = _reach(error, freedom)
-    return Comparison(slope, slope - arm, slope + arm, p, detectable, n)
-
-
-def _reach(error: float, freedom: float) -> tuple[float, float]:
-    """Return half the width of an interval, and the detectable difference."""
-    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
-    return arm, arm + float(stdtrit(freedom, POWER)) * error
+        return Comparison(0.0, p=1.0, clusters=n, note=note)
+    return _of_error(slope, error, freedom, math.inf, n)
 
 
 def tied(values: np.ndarray, size: float) -> np.ndarray:

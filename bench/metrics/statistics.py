@@ -12,8 +12,8 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,6 @@ from bench.metrics.bootstrap import (
     LEVEL,
     NOISE,
     Limits,
-    Sample,
-    Statistic,
     Totals,
     Weights,
     count_clusters,
@@ -55,8 +53,9 @@ COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kend
 LEAST_POINTS = 3
 # Up to this many points, p of Spearman's coefficient is exact; above, it is by the t distribution.
 MOST_EXACT = 9
-# The sums of a unit, and whether it has no value.
-NUMBERS = ["top", "bottom", "missing"]
+# The sums of a unit, and of a second side that it is compared with.
+SUMS = ["top", "bottom", "second top", "second bottom"]
+OF_SECOND = dict(zip(SUMS[:2], SUMS[2:], strict=True))
 # The note on a row that differs by its own p, and not by the adjusted one.
 ADJUSTED = "p is below 0.05 alone, but not adjusted for all tests"
 # Joins the names of a part that several columns name.
@@ -141,22 +140,23 @@ def share(
             continue
         # Rows of other tasks may be in any part, because their sums are 0.
         part = part.assign(part=part.part.where(counts[index], part.part[counts[index]].iloc[0]))
-        totals = _resampled(part, ["top", "bottom"], weights)
-        ratio, kept, _ = _mean_ratio(totals, [1])
-        (rests_on,) = count_clusters(totals, _is_kept(totals, kept), "bottom", alike=alike)
+        totals = _resampled(part, SUMS[:2], weights)
+        in_mean = _weights_of_parts(totals, [1])
+        (rests_on,) = count_clusters(totals, in_mean[None] > 0, "bottom", alike=alike)
         if totals.second is not None:
             (rests_on,) = count_clusters(totals, totals.all_parts)
-        value = interval(replicate(totals, ratio), rests_on, limits)
-        reason = _without_value(int(part.missing.sum()), int(counts[index].sum()), column)
-        reason = join_notes(_without_parts(totals, kept, [1]), reason)
+        value = interval(replicate(totals, partial(_mean_ratio, in_mean)), rests_on, limits)
+        missing = _left_out(
+            part.missing.sum(), f"of {counts[index].sum()} rows have no `{column}` and"
+        )
+        reason = join_notes(_without_parts(totals, in_mean, [1]), missing)
         if math.isnan(value.value):
             reason = join_notes("undefined: the divisor is 0", reason)
         elif math.isnan(value.low):
             reason = join_notes("no interval: too few clusters, or all alike", reason)
-        n = totals.observed[0, kept if len(kept) else slice(None), 1].sum()
-        row = dict[str, Any](zip(groups, keys, strict=True))
-        row |= {"estimate": value.value, "ci_low": value.low, "ci_high": value.high}
-        rows.append(row | {"n": round(n), "note": reason})
+        n = totals.observed[0, (in_mean > 0) | ~in_mean.any(), 1].sum()
+        estimate = dict(zip(INTERVAL, value, strict=True))
+        rows.append(keys | estimate | {"n": round(n), "note": reason})
     return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
 
 
@@ -222,38 +222,14 @@ def compare(
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights = Weights()
     rows = []
-    for values, index in table.groups(groups):
-        keys = dict[str, Any](zip(groups, values, strict=True))
-        units_of_group = units.loc[index]
-        if not paired:
-            for first, second in combinations(units_of_group.side.unique(), 2):
-                tested, n = _compare_groups(units_of_group, first, second, length, weights, column)
-                rows.append(keys | {"first": first, "second": second} | _row(tested, n))
-            continue
-        by_side = units_of_group.groupby("side", sort=False, observed=True)
-        sides = {name: rows_of_side.set_index("item") for name, rows_of_side in by_side}
-        labels = list(sides)
-        numbers = [side[NUMBERS].astype(float) for side in sides.values()]
-        for k, (first, side) in enumerate(sides.items(), start=1):
-            tests = _compare_with(side, numbers[k:], length, weights, column)
-            for second, (tested, n) in zip(labels[k:], tests, strict=True):
-                rows.append(keys | {"first": first, "second": second} | _row(tested, n))
+    for keys, index in table.groups(groups):
+        sides = units.loc[index].groupby("side", sort=False, observed=True)
+        for (first, own), (second, others) in combinations(sides, 2):
+            test = _compare_items if paired else _compare_groups
+            tested, n = test(own, others, length, weights, column)
+            rows.append({**keys, "first": first, "second": second, **tested._asdict(), "n": n})
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
-
-
-def _row(tested: Comparison, n: int) -> dict[str, Any]:
-    """Return the columns of a test of `n` items, models or points."""
-    return {
-        "estimate": tested.difference,
-        "ci_low": tested.ci_low,
-        "ci_high": tested.ci_high,
-        "p": tested.p,
-        "detectable": tested.detectable,
-        "n": n,
-        "clusters": tested.units,
-        "note": tested.note,
-    }
 
 
 def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Series[int]":
@@ -270,117 +246,73 @@ def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Seri
 
 
 def _compare_groups(
-    units: pd.DataFrame,
-    first: object,
-    second: object,
-    length: float,
-    weights: Weights,
-    column: str,
+    first: pd.DataFrame, second: pd.DataFrame, length: float, weights: Weights, column: str
 ) -> tuple[Comparison, int]:
     """Compare two sides that have different items; return the test and the number of items."""
-    both = units[units.side.isin([first, second])]
-    columns = []
-    for side in (first, second):
-        for name in ("top", "bottom"):
-            columns.append(f"{name} {side}")
-            both = both.assign(**{columns[-1]: both[name].where(both.side == side, 0.0)})
-    totals = _resampled(both, columns, weights)
-    values, samples = zip(*(_side(totals, at) for at in (0, 2)), strict=True)
+    both = pd.concat([first, second.rename(columns=OF_SECOND)])
+    both[SUMS] = both[SUMS].fillna(0.0)
+    totals = _resampled(both, SUMS, weights)
+    values = []
+    samples = []
+    for at in (0, 2):
+        in_mean = _weights_of_parts(totals, [at + 1])
+        values.append(replicate(totals, partial(_mean_ratio, in_mean, at=at)))
+        samples += count_clusters(totals, in_mean[None] > 0, SUMS[at + 1])
     tested = compare_groups(values, samples, length)
-    (of_both,) = count_clusters(totals, totals.all_parts, columns[1], columns[3])
-    tested = tested._replace(units=of_both.units)
-    note = join_notes(tested.note, _without_value(int(both.missing.sum()), len(both), column))
-    return tested._replace(note=note), int((~both.missing.astype(bool)).sum())
+    (of_both,) = count_clusters(totals, totals.all_parts, SUMS[1], SUMS[3])
+    missing = int(both.missing.sum())
+    lost = _left_out(missing, f"of {len(both)} rows have no `{column}` and")
+    note = join_notes(tested.note, lost)
+    return tested._replace(clusters=of_both.units, note=note), len(both) - missing
 
 
-def _side(totals: Totals, at: int) -> tuple[np.ndarray, Sample]:
-    """Compute the mean ratio of the two sums at `at` with its resamples, and its sample."""
-    ratio, kept, _ = _mean_ratio(totals, [at + 1])
-    values = replicate(totals, lambda sums: ratio(sums[..., at : at + 2]))
-    (rests_on,) = count_clusters(totals, _is_kept(totals, kept), totals.columns[at + 1])
-    return values, rests_on
+def _compare_items(
+    first: pd.DataFrame, second: pd.DataFrame, length: float, weights: Weights, column: str
+) -> tuple[Comparison, int]:
+    """Compare two sides on the items that both have; return the test and the number of items."""
+    numbers = second[["item", "top", "bottom", "missing"]].rename(columns=OF_SECOND)
+    both = first.merge(numbers, on="item", suffixes=("", " of second"))
+    if both.empty:
+        return Comparison(note="no item in common"), 0
+    # A unit without a value of one of the two does not count for the other.
+    missing = both.missing | both["missing of second"]
+    both.loc[missing, SUMS] = 0.0
+    totals = _resampled(both, SUMS, weights)
+    tested, in_mean = _test(totals, length)
+    unused = [
+        name for name, w in zip(totals.strata, in_mean, strict=True) if w == 0 < in_mean.max()
+    ]
+    note = join_notes(
+        tested.note,
+        _without_parts(totals, in_mean, [1, 3]),
+        _left_out(missing.sum(), f"of {len(both)} rows have no `{column}` and"),
+        _left_out(len(first) + len(second) - 2 * len(both), "rows of only one of the two"),
+    )
+    return tested._replace(note=note), int((~missing & ~both.part.isin(unused)).sum())
 
 
-def _compare_with(
-    first: pd.DataFrame,
-    sides: Sequence[pd.DataFrame],
-    length: float,
-    weights: Weights,
-    column: str,
-) -> list[tuple[Comparison, int]]:
-    """Compare a side with each of several sides, on the items that both have.
-
-    We resample all sides that share the same items with `first` at once.
-
-    Returns:
-        For each of the sides: the test, and the number of items that count in it.
-    """
-    masks = [first.index.isin(side.index) for side in sides]
-    results = [(Comparison(note="no item in common"), 0)] * len(sides)
-    for mask in {mask.tobytes(): mask for mask in masks if mask.any()}.values():
-        same = [k for k, mask_of_side in enumerate(masks) if np.array_equal(mask_of_side, mask)]
-        both = first[mask]
-        missing = []
-        sums = []
-        numbers = both[NUMBERS].to_numpy(float)
-        for k in same:
-            second = sides[k].loc[both.index].to_numpy()
-            # A unit without a value of one of the two does not count for the other.
-            missing.append((numbers[:, 2] > 0) | (second[:, 2] > 0))
-            pair = np.hstack([numbers[:, :2], second[:, :2]])
-            sums.append(np.where(missing[-1][:, None], 0.0, pair))
-        columns = [f"{column} {k}" for k in range(2 * len(same)) for column in ("top", "bottom")]
-        values = pd.DataFrame(np.hstack(sums), both.index, columns)
-        units = pd.concat([both.drop(columns=NUMBERS), values], axis=1)
-        totals = _resampled(units, columns, weights)
-        for j, k in enumerate(same):
-            tested, kept = _test(totals, 4 * j, length)
-            unused = [name for part, name in enumerate(totals.strata) if part not in kept]
-            counts = ~missing[j] & ~both.part.isin(unused if len(kept) else []).to_numpy()
-            alone = len(first) + len(sides[k]) - 2 * len(both)
-            notes = [
-                tested.note,
-                _without_parts(totals, kept, [4 * j + 1, 4 * j + 3]),
-                _without_value(int(missing[j].sum()), len(both), column),
-                f"{alone} rows of only one of the two are left out" if alone else "",
-            ]
-            results[k] = (tested._replace(note=join_notes(*notes)), int(counts.sum()))
-    return results
-
-
-def _test(totals: Totals, at: int, length: float) -> tuple[Comparison, np.ndarray]:
-    """Test the difference of two ratios, whose four sums are in the columns from `at` on.
-
-    Returns:
-        The test, and the indices of the parts that count.
-    """
-    bottoms = [at + 1, at + 3]
-    ratio, kept, part_weights = _mean_ratio(totals, bottoms)
+def _test(totals: Totals, length: float) -> tuple[Comparison, np.ndarray]:
+    """Test the difference of the ratios of two sides; return the weights of the parts, too."""
+    in_mean = _weights_of_parts(totals, [1, 3])
 
     def less(sums: np.ndarray) -> np.ndarray:
-        return ratio(sums[..., at : at + 2]) - ratio(sums[..., at + 2 : at + 4])
+        return _mean_ratio(in_mean, sums) - _mean_ratio(in_mean, sums, at=2)
 
     # The smaller sample counts.
-    is_kept = _is_kept(totals, kept)
-    rests_on = min(count_clusters(totals, is_kept, totals.columns[k])[0] for k in bottoms)
-    by_unit = _differences_by_unit(totals, at, kept, part_weights)
-    tested = compare_resamples(replicate(totals, less), rests_on, by_unit, length)
-    return tested, kept
+    rests_on = min(count_clusters(totals, in_mean[None] > 0, SUMS[k])[0] for k in (1, 3))
+    by_cluster = _differences_by_cluster(totals, in_mean)
+    return compare_resamples(replicate(totals, less), rests_on, by_cluster, length), in_mean
 
 
-def _differences_by_unit(
-    totals: Totals, at: int, kept: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
+def _differences_by_cluster(totals: Totals, weights: np.ndarray) -> np.ndarray:
     """Compute the difference in each cluster; their weighted mean is the whole difference."""
     clusters = totals.clusters
-    weight_of_part = np.zeros(len(totals.strata))
-    weight_of_part[kept] = weights
-    is_kept = weight_of_part[clusters.part] > 0
-    part = clusters.part[is_kept]
-    of_both = totals.observed[0][part][:, [at + 1, at + 1, at + 3, at + 3]]
-    shares = clusters.sums[is_kept, at : at + 4] / of_both * weight_of_part[part, None]
+    in_mean = weights[clusters.part] > 0
+    part = clusters.part[in_mean]
+    of_both = totals.observed[0][part][:, [1, 1, 3, 3]]
+    shares = clusters.sums[in_mean] / of_both * weights[part, None]
     sums = np.zeros((len(clusters.stratum), 4))
-    np.add.at(sums, clusters.cluster[is_kept], shares)
+    np.add.at(sums, clusters.cluster[in_mean], shares)
     weight = sums[:, [1, 3]].mean(1)
     scores = sums[weight > 0][:, [0, 2]] / weight[weight > 0, None]
     return tied(scores[:, 0] - scores[:, 1], float(np.abs(scores).max(initial=0)))
@@ -453,9 +385,9 @@ def trend(
         if len(with_score) and np.ptp(at) > NOISE * np.abs(at).max():
             tested = slope_test(at.to_numpy(), values[with_score].to_numpy())
         missing = len(index) - len(with_score)
-        lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
-        result = dict[str, Any](zip(groups, keys, strict=True)) | _row(tested, len(with_score))
-        rows.append(result | {"note": join_notes(tested.note, lost)})
+        lost = _left_out(missing, f"of {len(index)} models without a score")
+        note = join_notes(tested.note, lost)
+        rows.append({**keys, **tested._asdict(), "n": len(with_score), "note": note})
     columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -513,14 +445,13 @@ def correlate(
             "name fewer columns in on=[...]"
         )
     alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
-    lost = f"{alone} rows without a partner are left out" if alone else ""
+    lost = _left_out(alone, "rows without a partner")
     results = []
-    for values, index in Table(both).groups(groups):
+    for keys_of_group, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
         n = len(points)
-        empty = len(index) - n
         reason = ""
-        without = f"{empty} of {len(index)} points without a score are left out" if empty else ""
+        without = _left_out(len(index) - n, f"of {len(index)} points without a score")
         spread = points.max() - points.min()
         constant = list(points.columns[spread <= NOISE * points.abs().max()])
         if n < LEAST_POINTS:
@@ -530,10 +461,10 @@ def correlate(
             value = points[constant[0]].iloc[0]
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
-            result = dict[str, Any](zip(groups, values, strict=True)) | {"coefficient": name}
             undefined = dict.fromkeys((*INTERVAL, "p"), math.nan)
-            result |= undefined if reason else _correlation(points, function)
-            results.append(result | {"n": n, "note": join_notes(reason, without, lost)})
+            result = undefined if reason else _correlation(points, function)
+            note = join_notes(reason, without, lost)
+            results.append({**keys_of_group, "coefficient": name, **result, "n": n, "note": note})
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     return with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
@@ -644,26 +575,17 @@ def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals
     )
 
 
-def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> tuple[Statistic, np.ndarray, np.ndarray]:
-    """Make a function that averages, over parts, the first sum divided by the second.
-
-    Returns:
-        The function, the indices of the parts in which all of the sums `bottoms` are above 0, and
-        the weights of these parts.
-    """
-    defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
-    weights = mean_weights([_part(name) for name in totals.strata], defined)
-    kept = np.flatnonzero(weights)
-
-    def mean(sums: np.ndarray) -> np.ndarray:
-        return averages(sums[:, kept, 0] / sums[:, kept, 1], weights[None, kept])[:, 0]
-
-    return mean, kept, weights[kept]
+def _weights_of_parts(totals: Totals, bottoms: Sequence[int]) -> np.ndarray:
+    """Return the weights in a mean over the parts in which the sums `bottoms` are above 0."""
+    defined = (totals.observed[0][:, bottoms] > 0).all(1)
+    return mean_weights([_part(name) for name in totals.strata], defined)
 
 
-def _is_kept(totals: Totals, kept: np.ndarray) -> np.ndarray:
-    """Return which parts a mean averages: bool [1, parts]."""
-    return np.isin(range(len(totals.strata)), kept)[None]
+def _mean_ratio(weights: np.ndarray, sums: np.ndarray, at: int = 0) -> np.ndarray:
+    """Average, over parts, the sum in column `at` divided by the sum in the next column."""
+    in_mean = weights > 0
+    ratios = sums[:, in_mean, at] / sums[:, in_mean, at + 1]
+    return averages(ratios, weights[None, in_mean])[:, 0]
 
 
 def _part(name: object) -> tuple[str, ...]:
@@ -671,23 +593,23 @@ def _part(name: object) -> tuple[str, ...]:
     return tuple(str(name).split(SEPARATOR))
 
 
-def _without_parts(totals: Totals, kept: np.ndarray, bottoms: Sequence[int]) -> str:
+def _without_parts(totals: Totals, weights: np.ndarray, bottoms: Sequence[int]) -> str:
     """Say which parts are left out because their divisor, or that of a related part, is 0."""
-    defined = (totals.observed[0][:, list(bottoms)] > 0).all(1)
+    defined = (totals.observed[0][:, bottoms] > 0).all(1)
     if not defined.any():
         return ""
-    names = [", ".join(_part(name)) for name in totals.strata]
-    empty = [name for name, has_sum in zip(names, defined, strict=True) if not has_sum]
-    not_kept = [name for k, name in enumerate(names) if defined[k] and k not in kept]
+    names = np.array([", ".join(_part(name)) for name in totals.strata])
+    empty = "; ".join(names[~defined])
+    related = "; ".join(names[defined & (weights == 0)])
     return join_notes(
-        f"left out, because the divisor is 0: {'; '.join(empty)}" if empty else "",
-        f"left out with these: {'; '.join(not_kept)}" if not_kept else "",
+        f"left out, because the divisor is 0: {empty}" if empty else "",
+        f"left out with these: {related}" if related else "",
     )
 
 
-def _without_value(missing: int, n: int, column: str) -> str:
-    """Say how many of `n` rows do not count because they have no value."""
-    return f"{missing} of {n} rows have no `{column}` and are left out" if missing else ""
+def _left_out(n: int, rows: str) -> str:
+    """Say how many rows are left out; "" if all are there."""
+    return f"{n} {rows} are left out" if n else ""
 
 
 def with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:

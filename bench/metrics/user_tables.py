@@ -188,14 +188,14 @@ class Table:
         """Return columns as texts, in which 1 and 1.0 are the same and empty cells are empty."""
         return self.rows[list(columns)].astype(str).apply(_read_cells).fillna("")
 
-    def groups(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.Index]]:
+    def groups(self, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.Index]]:
         """Yield the values of `by` and the rows of each group; without `by`, all rows together."""
         self.check_filled(*by)
         if not by:
-            yield (), self.rows.index
+            yield {}, self.rows.index
             return
         for keys, part in self.rows.groupby(list(by), sort=False, observed=True):
-            yield keys if isinstance(keys, tuple) else (keys,), part.index
+            yield dict(zip(by, keys, strict=True)), part.index
 
     def is_single(self, columns: Sequence[str]) -> pd.Series:
         """Return which rows are no averages: rows with `all` beside rows with other values."""

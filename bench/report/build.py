@@ -7,11 +7,11 @@ reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of their
 reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead of asking again
 """
 
-import os
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +19,9 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import say
-from bench.core.threads import in_threads
 from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study_runs
-from bench.report.execute import OwnKernel, Trouble
+from bench.report.execute import Trouble
 from bench.report.jobs import Job, page_jobs
 from bench.report.site import Page
 from bench.report.study import ANSWERS, INDEX, Study
@@ -84,8 +83,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         cells = study_runs.ask_models(plan, folder)
         done = [cell for cell in cells if cell.state == DONE]
         runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-        kernels: list[OwnKernel] = []
-        pages = _make_pages(plan, folder, jobs, done, kernels)
+        pages = _make_pages(plan, folder, jobs, done)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [f"notebook {page.name}" for page in pages if page.is_failed]
         say("writing the pages, those of answers and the index")
@@ -95,7 +93,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         (folder / f"{INDEX}.html").unlink(missing_ok=True)
         # A report that failed in part is made again.
         inputs = "" if failed else fingerprint.of_report(plan, jobs, folder)
-        trouble = _execute(folder, index, index.parameters, kernels, inputs)
+        trouble = _execute(folder, index, index.parameters, inputs)
         page = site.page(INDEX, plan.title, _notebook(folder, INDEX), trouble)
         report.render(page._replace(title=plan.title, contents=()), "page.html.j2")
         for run in runs.values():
@@ -138,26 +136,25 @@ def index_job(plan: Study, cells: Sequence[Cell], pages: Sequence[Page]) -> Job:
     return Job(INDEX, "Index", plan.index, parameters)
 
 
-def _make_pages(
-    plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell], kernels: list[OwnKernel]
-) -> list[Page]:
+def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
     """Make the pages of notebooks, about the models and variants that are `done`."""
-    run = partial(_run_notebook, folder, done, fingerprint.of_study(plan), kernels)
-    made: dict[str, Page] = {}
-    # Kernels are processes, so threads are enough.
-    for job, trouble in in_threads(run, jobs, os.cpu_count() or 1):
-        page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
-        made[job.name] = page
-        result = "done"
-        if page.trouble:
-            kind = f"notebook {page.name}" if page.is_failed else "left out"
-            result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
-        if page.is_left_out:
-            for name in (page.name, f"{ANSWERS}{page.name}"):
-                (folder / f"{name}.html").unlink(missing_ok=True)
-            shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
-        say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
-    return [made[job.name] for job in jobs]
+    run = partial(_run_notebook, folder, done, fingerprint.of_study(plan))
+    pages = []
+    # Kernels are processes, so threads are enough. They are daemons: Ctrl-C does not wait for them.
+    with ThreadPool() as pool:
+        for job, trouble in zip(jobs, pool.imap(run, jobs), strict=True):
+            page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
+            pages.append(page)
+            result = "done"
+            if page.trouble:
+                kind = f"notebook {page.name}" if page.is_failed else "left out"
+                result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+            if page.is_left_out:
+                for name in (page.name, f"{ANSWERS}{page.name}"):
+                    (folder / f"{name}.html").unlink(missing_ok=True)
+                shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
+            say(f"page {len(pages)} of {len(jobs)}: {page.shown_as}, {result}")
+    return pages
 
 
 def _notebook(folder: Path, page: str) -> Path:
@@ -165,9 +162,7 @@ def _notebook(folder: Path, page: str) -> Path:
     return folder / "notebooks" / f"{page}.ipynb"
 
 
-def _run_notebook(
-    folder: Path, done: Sequence[Cell], shared: str, kernels: list[OwnKernel], job: Job
-) -> Trouble | None:
+def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> Trouble | None:
     """Run a notebook, unless its inputs are unchanged.
 
     A user's notebook can read anything, so that we run it each time.
@@ -188,30 +183,14 @@ def _run_notebook(
     notebook = _notebook(folder, job.name)
     if is_there and not job.reads_anything and fingerprint.is_fresh(notebook, inputs):
         return None
-    return _execute(folder, job, parameters, kernels, inputs)
+    return _execute(folder, job, parameters, inputs)
 
 
-def _execute(
-    folder: Path, job: Job, parameters: dict[str, Any], kernels: list[OwnKernel], inputs: str
-) -> Trouble | None:
-    """Run a notebook in one of the free `kernels`.
-
-    A user's notebook can set anything in its kernel, so that its kernel ends with it.
-    """
+def _execute(folder: Path, job: Job, parameters: dict[str, Any], inputs: str) -> Trouble | None:
+    """Run the notebook of a page in place of an earlier one."""
     target, tables = _notebook(folder, job.name), folder / "tables" / job.name
     target.unlink(missing_ok=True)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
-    kernel = OwnKernel()
-    if not job.reads_anything:
-        with suppress(IndexError):  # the other threads use all
-            kernel = kernels.pop()
-    try:
-        return execute.run_notebook(job.source, target, parameters, kernel, inputs)
-    finally:
-        # After a kernel died, its manager starts no other one reliably.
-        if not job.reads_anything and kernel.is_running():
-            kernels.append(kernel)
-        else:
-            kernel.end()
+    return execute.run_notebook(job.source, target, parameters, inputs)

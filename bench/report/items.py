@@ -40,44 +40,16 @@ class Reply(NamedTuple):
     text: str = ""
 
 
-class Question(NamedTuple):
-    """One request of an item: its title, the unit of an answer that is a number, and the replies.
-
-    `options` are the possible answers and their verdicts, without the verdict `other`; `replies`
-    has one per model, None for a model without this request.
-    """
-
-    name: str
-    unit: str
-    options: list[tuple[str, str]]
-    replies: list[Reply | None]
-
-
-class Items(NamedTuple):
-    """The items of a page, a sample of `total` that prefers items on which models differ.
-
-    Attributes:
-        read: the answer mode of each model, for example `letters`.
-        categories: the code and name of each.
-        items: the values that the page shows of each.
-        tally: the number (`count`) of all items with the same `_facts`.
-        left_out: the reasons why we skip some models.
-    """
-
-    models: list[str]
-    read: list[str]
-    categories: list[tuple[str, str]]
-    verdicts: list[str]
-    items: list[dict[str, Any]]
-    tally: list[dict[Any, Any]]
-    total: int
-    left_out: list[str]
-
-
-def read(runs: Sequence[Run]) -> Items:
-    """Read the items and answers of runs on one benchmark.
+def read(runs: Sequence[Run]) -> dict[str, Any]:
+    """Read the items and answers of runs on one benchmark, for the template of their page.
 
     We skip a run if its items differ from items of the same names in an earlier run.
+
+    Returns:
+        The values of the template by name. `items` are a sample of the `total`, which prefers items
+        on which models differ; `answer_modes` has one mode per model, for example `letters`;
+        `categories` the code and name of each; `tally` the number (`count`) of all items with the
+        same `_facts`; `left_out` the reasons why we skip some runs.
     """
     by_name: dict[str, Run] = {}
     left_out = []
@@ -86,12 +58,12 @@ def read(runs: Sequence[Run]) -> Items:
             left_out.append(conflict)
         else:
             by_name[name] = run
-    parts = []
+    answers_of_runs = []
     for name, run in by_name.items():
-        own = run.answers(prompts=False)
-        own = own[(own["repeat"] == 0) & ~own.request.str.startswith("thought")]
-        parts.append(own[COLUMNS].assign(model=name))
-    rows = pd.concat(parts, ignore_index=True)
+        answers = run.answers(prompts=False)
+        answers = answers[(answers["repeat"] == 0) & ~answers.request.str.startswith("thought")]
+        answers_of_runs.append(answers[COLUMNS].assign(model=name))
+    rows = pd.concat(answers_of_runs, ignore_index=True)
     verdicts = sorted(set(rows.verdict) - {""})
     facts = _facts(rows, list(by_name), verdicts)
     disputed = spread_evenly(list(facts.index[facts.differs]), MAX_ITEMS)
@@ -99,41 +71,40 @@ def read(runs: Sequence[Run]) -> Items:
     chosen = {*disputed, *others}
     # We read prompts, most of a run's size, only here.
     sample = pd.concat(
-        own[own.item_id.isin(chosen)].join(run.records.prompt)
-        for run, own in zip(by_name.values(), parts, strict=True)
+        answers[answers.item_id.isin(chosen)].join(run.records.prompt)
+        for run, answers in zip(by_name.values(), answers_of_runs, strict=True)
     )
     # Tuples are read many times faster than parts of a frame.
     by_item: dict[str, list[Any]] = {name: [] for name in facts.index if name in chosen}
     for row in sample.astype(object).itertuples():
         by_item[str(row.item_id)].append(row)
     every_item = all_items(list(by_name.values()))
-    known = by_id(every_item[every_item.item_id.isin(chosen)])
+    items_by_id = by_id(every_item[every_item.item_id.isin(chosen)])
     benchmark, glosses = runs[0].definition, _glosses(runs[0])
-    category_names = runs[0].category_names
-    items = [_item(benchmark, known[name], own, [*by_name]) for name, own in by_item.items()]
+    items = [
+        _item(benchmark, items_by_id[name], answers, [*by_name])
+        for name, answers in by_item.items()
+    ]
     lines = distinct_lines([item["prompt"] for item in items])
     printed = set(spread_evenly(range(len(items)), PRINTED_ITEMS))
     for k, (item, line) in enumerate(zip(items, lines, strict=True)):
-        gloss = _gloss(glosses, known[item["item_id"]])
+        gloss = _gloss(glosses, items_by_id[item["item_id"]])
         line = truncate(gloss or line, MAX_REPLY_CHARS)
         item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
         item |= facts.loc[item["item_id"]].to_dict()
+    modes = [dict.fromkeys(run.metadata["answer_mode"].values()) for run in by_name.values()]
+    names = runs[0].category_names
     codes = dict.fromkeys(item["category"] for item in items)
-    return Items(
-        models=[*by_name],
-        read=[
-            " and ".join(dict.fromkeys(run.metadata["answer_mode"].values())).replace(
-                "text", "reply"
-            )
-            for run in by_name.values()
-        ],
-        categories=[(code, label(category_names.get(code, code))) for code in codes],
-        verdicts=verdicts,
-        items=items,
-        tally=facts.value_counts(sort=False).reset_index().to_dict("records"),
-        total=len(facts),
-        left_out=left_out,
-    )
+    return {
+        "models": [*by_name],
+        "answer_modes": [" and ".join(mode).replace("text", "reply") for mode in modes],
+        "categories": [(code, label(names.get(code, code))) for code in codes],
+        "verdicts": verdicts,
+        "items": items,
+        "tally": facts.value_counts(sort=False).reset_index().to_dict("records"),
+        "total": len(facts),
+        "left_out": left_out,
+    }
 
 
 def _facts(rows: pd.DataFrame, models: list[str], verdicts: list[str]) -> pd.DataFrame:
@@ -172,28 +143,32 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
     return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
 
-def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str]) -> dict[str, Any]:
+def _item(
+    benchmark: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str]
+) -> dict[str, Any]:
     """Return the values that the page shows of an item.
 
-    Among them are `mark` (its anchor), `fault` (of the data) and `answers` (one per model, for the
-    line).
+    Among them are `mark` (its anchor), `fault` (of the data), `answers` (one per model, for the
+    line), and `questions`, one per request. A question has `options` (its possible answers and
+    their verdicts, without the verdict `other`) and a reply per model; None if it was not asked.
     """
     by_request: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         by_request.setdefault((row.task, row.request), {})[row.model] = row
     questions = []
-    for (task, request), given in by_request.items():
-        values = own.values(task, request, item)
+    for (task, request), rows_of_models in by_request.items():
+        values = benchmark.values(task, request, item)
         choices = values.choices.values() if isinstance(values.choices, Mapping) else ()
-        verdicts = [(value, values.verdict(value)) for value in dict.fromkeys(choices)]
-        question = Question(
-            name=_name(own.tasks[task].title, request),
-            unit="" if of_judge(request) else own.tasks[task].unit,
-            options=[
-                (value, verdict) for value, verdict in verdicts if verdict not in ("", "other")
+        verdicts = {value: values.verdict(value) for value in choices}
+        question = {
+            "name": _name(benchmark.tasks[task].title, request),
+            "unit": "" if of_judge(request) else benchmark.tasks[task].unit,
+            "options": [pair for pair in verdicts.items() if pair[1] not in ("", "other")],
+            "replies": [
+                _reply(rows_of_models[model]) if model in rows_of_models else None
+                for model in models
             ],
-            replies=[_reply(given[model]) if model in given else None for model in models],
-        )
+        }
         questions.append(question)
     judged = [row for row in rows if row.verdict != ""]
     # Prefer a prompt with a verdict; the prompt of a likelihood may be a bare sentence.
@@ -204,18 +179,23 @@ def _item(own: Benchmark, item: Any, rows: Sequence[Any], models: Sequence[str])
         "category": first.category,
         "prompt": shortened(first.prompt, MAX_QUESTION_CHARS),
         "questions": questions[:MAX_REQUESTS],
-        "fault": own.metadata.fault(item),
+        "fault": benchmark.metadata.fault(item),
         "answers": [_answer(questions, k) for k in range(len(models))],
     }
 
 
-def _answer(questions: Sequence[Question], model: int) -> Reply | None:
+def _answer(questions: Sequence[dict[str, Any]], model: int) -> Reply | None:
     """Sum up the answers of a model to an item: its answer, or the stereotyped ones, as in 2/3."""
-    given = [(question, reply) for question in questions if (reply := question.replies[model])]
-    judged = [(question, reply) for question, reply in given if reply.verdict] or given
-    can_be = [reply for question, reply in judged if STEREOTYPED in dict(question.options).values()]
+    answered = [question for question in questions if question["replies"][model]]
+    judged = [question for question in answered if question["replies"][model].verdict] or answered
+    replies = [question["replies"][model] for question in judged]
+    can_be = [
+        reply
+        for question, reply in zip(judged, replies, strict=True)
+        if STEREOTYPED in dict(question["options"]).values()
+    ]
     if len(can_be) < 2:
-        return judged[0][1] if judged else None
+        return replies[0] if replies else None
     count = sum(reply.verdict == STEREOTYPED for reply in can_be)
     return Reply(f"{count}/{len(can_be)}", STEREOTYPED if count > len(can_be) / 2 else "")
 

@@ -47,7 +47,7 @@ def page_jobs(plan: Study) -> list[Job]:
     jobs: list[Job] = []
     data = {}
     for variant in plan.variants:
-        options = merged(plan.options, variant.options)
+        options = merged(plan.shared.options, variant.options)
         if options.get("data"):
             data[variant.benchmark] = options["data"]
         if variant.page:
@@ -62,7 +62,9 @@ def page_jobs(plan: Study) -> list[Job]:
             source = analysis.source
             types = types_of_parameters(source)
             # An analysis uses the study's runs or data, or asks models under the study's limits.
-            shared = {name: plan.options[name] for name in RESOURCES if name in plan.options}
+            shared = {
+                name: plan.shared.options[name] for name in RESOURCES if name in plan.shared.options
+            }
             shared |= {"runs": [], "keys": dict(plan.keys)}
             known = {name: value for name, value in shared.items() if name in types}
             known |= analysis.parameters
@@ -71,7 +73,7 @@ def page_jobs(plan: Study) -> list[Job]:
                 known.setdefault("data", {name: data[name] for name in names if name in data})
             parameters = _checked(plan, page, source, types, known)
         variants = plan.analysed(page) if "runs" in types else None
-        jobs.append(Job(page, analysis.title, source, parameters, variants))
+        jobs.append(Job(page, analysis.title(page), source, parameters, variants))
     with at(plan.path, "index"):
         types_of_parameters(plan.index)
     return jobs

@@ -252,10 +252,10 @@ def write_answers(runs: Sequence[Run], file: Path) -> Path:
 
 
 def _shown(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the items on a page of answers, and their language."""
+    """Return the values of a page of answers: its items, and the language of their data."""
     languages = runs[0].metadata["data"]["language"].split(",")
     language = languages[0].strip() if len(languages) == 1 else "en"
-    return {"shown": items.read(runs), "data_language": language}
+    return {**items.read(runs), "data_language": language}
 
 
 @cache

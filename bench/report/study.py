@@ -169,24 +169,17 @@ class Analysis(Options):
     source: Path = Path()
     runs: Names = ()
     variants: Names | None = None
-    _key: str = PrivateAttr("")
 
     @property
     def parameters(self) -> dict[str, Any]:
         return self.model_dump(exclude={"name", "source", "variants"}, exclude_unset=True)
 
-    @property
-    def key(self) -> str:
-        """The name of its page, different for each analysis."""
-        return self._key
-
-    @property
-    def title(self) -> str:
-        """The title of its page for the navigation."""
+    def title(self, page: str) -> str:
+        """Return the title of its page for the navigation."""
         title = self.source.stem.replace("_", " ").capitalize()
         # Notebooks of one name are told apart by their folders.
         folder = self.source.parent.name if is_own(self.source) else ""
-        name = self.name or ("" if self.key == self.source.stem else folder)
+        name = self.name or ("" if page == self.source.stem else folder)
         return f"{title} ({name})" if name else title
 
     @model_validator(mode="before")
@@ -287,11 +280,6 @@ class Study(Options):
         return self._path.stem
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The options of all its runs."""
-        return self.shared.options
-
-    @property
     def index(self) -> Path:
         """The notebook of the index."""
         own = self.own_index
@@ -313,17 +301,16 @@ class Study(Options):
         """The analyses by the names of their pages."""
         keys = [variant.key for variant in self.variants if variant.page]
         taken = {_as_file(name) for key in keys for name in (key, f"{ANSWERS}{key}")} | {INDEX}
-        every = {}
+        by_page = {}
         for name, analyses in self.by_notebook.items():
-            own = name.endswith(".ipynb")
-            source = _absolute(self.path.parent, name) if own else NOTEBOOKS / f"{name}.ipynb"
-            for given in analyses:
-                analysis = given.model_copy(update={"source": Path(source)})
-                stem = analysis.source.stem
-                key = f"{stem}-{path_slug(analysis.name)}" if analysis.name else stem
-                analysis._key = _apart(key, taken, [name, analysis.name])
-                every[analysis.key] = analysis
-        return every
+            is_file = name.endswith(".ipynb")
+            source = _absolute(self.path.parent, name) if is_file else NOTEBOOKS / f"{name}.ipynb"
+            for analysis in analyses:
+                stem = Path(source).stem
+                page = f"{stem}-{path_slug(analysis.name)}" if analysis.name else stem
+                page = _apart(page, taken, [name, analysis.name])
+                by_page[page] = analysis.model_copy(update={"source": Path(source)})
+        return by_page
 
     @property
     def steps(self) -> list[str]:
@@ -364,7 +351,7 @@ class Study(Options):
 
     def run_options(self, model: StudyModel, variant: Variant) -> dict[str, Any]:
         """Return the options of one run; a model's take precedence, then the variant's."""
-        options = merged(self.options, variant.options, model.options)
+        options = merged(self.shared.options, variant.options, model.options)
         if model.name:
             options["name"] = model.name
         if not scorers.writes_replies(model.model):

@@ -6,6 +6,7 @@ A model that fails stops no other one.
 import json
 from collections.abc import Mapping
 from itertools import chain, count
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from bench.config import Limits, RunConfig, Where
 from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
-from bench.core.threads import in_threads
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
@@ -55,7 +55,7 @@ def budgets(plan: Study) -> Budgets:
     def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
         return budgets_of(Limits.of(options.get("limits")), owner)
 
-    of_study = own(plan.options, "the study")
+    of_study = own(plan.shared.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
     of_models = {model.folder: own(model.options, model.label) for model in plan.models}
     return {
@@ -130,19 +130,23 @@ def ask_models(plan: Study, folder: Path) -> list[Cell]:
     """Ask every model every benchmark; return their states."""
     shared = budgets(plan)
 
-    def ask_model(model: StudyModel) -> list[Cell]:
+    def ask_model(model: StudyModel) -> tuple[StudyModel, list[Cell]]:
         loaded = Loaded()
-        own = [cell for cell in cells(plan) if cell.model is model]
-        return [ask(plan, cell, folder, shared, loaded) for cell in own]
+        planned = [cell for cell in cells(plan) if cell.model is model]
+        return model, [ask(plan, cell, folder, shared, loaded) for cell in planned]
 
     backends = {model.folder: backend_of(model.model) for model in plan.models}
     endpoints = [model for model in plan.models if "limits" in backends[model.folder].takes]
     local = [model for model in plan.models if model not in endpoints]
     local.sort(key=lambda model: not backends[model.folder].is_free)
-    finished = in_threads(ask_model, endpoints, len(endpoints))
     by_place: dict[tuple[str, str], Cell] = {}
-    with progress(len(plan.models), "asking", "models") as bar:
-        for model, results in chain(((model, ask_model(model)) for model in local), finished):
+    # The threads of this pool are daemons, so that Ctrl-C does not wait for them.
+    with (
+        ThreadPool(max(1, len(endpoints))) as pool,
+        progress(len(plan.models), "asking", "models") as bar,
+    ):
+        finished = pool.imap_unordered(ask_model, endpoints)
+        for model, results in chain(map(ask_model, local), finished):
             by_place |= {cell.place: cell for cell in results}
             states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in results)
             reasons = dict.fromkeys(cell.why for cell in results if cell.state == FAILED)

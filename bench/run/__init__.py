@@ -29,9 +29,8 @@ from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate, summed
 from bench.run.plan import Plan, Respondents
 from bench.runs import records
-from bench.runs.items import all_items
 from bench.runs.open import Run, labels, open_runs
-from bench.runs.scores import most_biased_first, score, table
+from bench.runs.scores import most_biased_first, score
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -39,7 +38,6 @@ from bench.scorers.names import path_slug
 __all__ = [
     "Estimate",
     "Run",
-    "all_items",
     "estimate",
     "evaluate",
     "evaluate_all",
@@ -49,7 +47,6 @@ __all__ = [
     "repeat",
     "score",
     "summed",
-    "table",
 ]
 
 # Items per category and task: with so many, the scores of a known bias are stable.
@@ -242,13 +239,12 @@ def known_bias(
     respondents = {f"simulated:bias={rate:g}": rate for rate in rates}
     with tempfile.TemporaryDirectory() as folder:
         runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
-        scores = table(runs, beside=False)
-    known = {label: respondents[run.model] for run, label in zip(runs, labels(runs), strict=True)}
+        scores = score(*runs)
     scores = scores[scores.category == ALL]
     own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
     if own.empty and (lines := primary_metrics(scores, runs[0].definition)):
         metric, own = lines[0].metric, primary_rows(scores, lines[0])
     own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
-    own = own.assign(bias=own.model.map(known)).rename(columns={"score": metric})
+    own = own.assign(bias=own.model.map(respondents)).rename(columns={"score": metric})
     columns = ["bias", metric, "ci_low", "ci_high", "n"]
     return own[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)

@@ -7,8 +7,9 @@ killed between the two continues like an uninterrupted run.
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -36,6 +37,7 @@ def ask_requests(
 ) -> None:
     """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
     folder = plan.folder
+    every_request = list(chain(*requests.stages))
     rows = records.reopen(folder)
     if has_endpoint(metadata):
         is_broken = broken(rows)
@@ -45,11 +47,8 @@ def ask_requests(
     replies = replies_of(rows)
     # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
-    places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
-    for request in chain(*requests.stages):
-        role = role_of(request)
-        if key_of(request) in replies or role in scorers:
-            continue
+    unanswered = (request for request in every_request if key_of(request) not in replies)
+    for role in dict.fromkeys(map(role_of, unanswered)):
         if other := other_scorer(metadata[role], scorers[role]):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
@@ -61,16 +60,16 @@ def ask_requests(
 
         def record(batch: Batch) -> None:
             replies.update({key_of(r): None if a.error else a.response for r, a in batch})
-            records.add(folder, [_row(plan, places, *answered) for answered in batch])
+            records.add(folder, [_row(plan, *answered) for answered in batch])
             bar.update(len(batch))
 
         for stage in requests.stages:
             role, batch = role_of(stage[0]), Batch()
-            to_ask = _sort(stage, replies, hashes)
-            if to_ask.unanswerable:
-                record(to_ask.unanswerable)
+            blocks, unanswerable, answered = _sort(stage, replies, hashes)
+            if unanswerable:
+                record(unanswerable)
             try:
-                for batch in _answers(role, scorers, to_ask):
+                for batch in _answers(role, scorers, blocks, answered) if blocks else ():
                     record(batch)
             except KeyboardInterrupt:
                 waiting = scorers[role].waiting() if role in scorers else []
@@ -78,7 +77,7 @@ def ask_requests(
                 record([*batch, *((r, checked(a, r.request_type)) for r, a in waiting)])
                 raise
     # A model of another package can leave out a request.
-    in_order = {key: replies.get(key) for key in places}
+    in_order = {key: replies.get(key) for key in map(key_of, every_request)}
     metadata[records.PARSED_BY] = plan.benchmark.parser
     answers = records.finish(
         folder, metadata, in_order, lambda rows: parsed(plan.benchmark, rows, plan.items)
@@ -86,24 +85,18 @@ def ask_requests(
     _report(title, answers, scorers, time.perf_counter() - start)
 
 
-class _ToAsk(NamedTuple):
-    """The requests of a stage that have no answer yet.
-
-    Attributes:
-        blocks: requests that a model gets together.
-        unanswerable: requests about a reply that did not come, with this error.
-        answered: an answered request of each type.
-    """
-
-    blocks: list[list[Request]]
-    unanswerable: Batch
-    answered: dict[str, Request]
-
-
 def _sort(
     stage: Sequence[Request], replies: Replies, hashes: Mapping[tuple[Any, ...], str]
-) -> _ToAsk:
-    """Sort the requests of a stage; `hashes` are of the prompts of recorded answers."""
+) -> tuple[list[list[Request]], Batch, dict[str, Request]]:
+    """Sort the requests of a stage.
+
+    Args:
+        hashes: the hashes of the prompts of recorded answers.
+
+    Returns:
+        Blocks of requests that a model gets together; requests about a reply that did not come,
+        with this error; and an answered request of each type.
+    """
     blocks = defaultdict[tuple[str, int], list[Request]](list)
     unanswerable: Batch = []
     answered: dict[str, Request] = {}
@@ -124,16 +117,19 @@ def _sort(
             blocks[request.request_type, number // BLOCK_REQUESTS].append(finished)
         else:
             unanswerable.append((request, Answer("", error=NOT_ASKED)))
-    return _ToAsk(list(blocks.values()), unanswerable, answered)
+    return list(blocks.values()), unanswerable, answered
 
 
-def _answers(role: str, scorers: Mapping[str, Model], to_ask: _ToAsk) -> Iterator[Batch]:
+def _answers(
+    role: str,
+    scorers: Mapping[str, Model],
+    blocks: list[list[Request]],
+    answered: Mapping[str, Request],
+) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
-    if not to_ask.blocks:
-        return
     try:
-        scorers[role].answered = {**to_ask.answered, **scorers[role].answered}
-        for batch in scorers[role].stream(to_ask.blocks):
+        scorers[role].answered = {**answered, **scorers[role].answered}
+        for batch in scorers[role].stream(blocks):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise
@@ -147,18 +143,14 @@ def _answers(role: str, scorers: Mapping[str, Model], to_ask: _ToAsk) -> Iterato
         raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
 
 
-def _row(
-    plan: Plan, places: Mapping[tuple[Any, ...], int], request: Request, answer: Answer
-) -> dict[str, Any]:
-    of_request = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
+def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
+    names = ("category", "task", "item_id", "request", "repeat", "seed", "prompt_version")
     return {
         "benchmark": plan.benchmark.name,
-        **{name: getattr(request, name) for name in of_request},
+        **{name: getattr(request, name) for name in names},
         "prompt_hash": digest(request.text),
         "prompt": request.text,
-        "logprobs": None if answer.logprobs is None else list(answer.logprobs),
-        **{name: getattr(answer, name) for name in ("response", "error", "seconds", "cut")},
-        records.PLACE: places[key_of(request)],
+        **asdict(answer),
     }
 
 

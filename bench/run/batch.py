@@ -12,7 +12,7 @@ from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
-from bench.run.plan import Abilities, Plan
+from bench.run.plan import Plan, abilities_of
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
 from bench.scorers.endpoint.chat import Chat
@@ -51,7 +51,7 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     plan.asked |= names
     option, ours = "--judge MODEL", "--as-judge NAME"
     try:
-        requests = plan.requests(Abilities.of(**batches), False)
+        requests = plan.requests(abilities_of(**batches), False)
     except BadInput as error:
         raise type(error)(str(error).replace(option, ours)) from None
     for task, reason in requests.skipped.items():

@@ -19,7 +19,7 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.ask import Replies, before_of, key_of, replies_of, role_of
-from bench.run.plan import Abilities, Plan, Respondents
+from bench.run.plan import Plan, Respondents, abilities_of
 from bench.runs import records
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -121,8 +121,7 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
-    abilities = Abilities.recorded(metadata) if metadata else Abilities.of(**able)
-    requests = plan.requests(abilities, partial)
+    requests = plan.requests(metadata or abilities_of(**able), partial)
     replies: Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file

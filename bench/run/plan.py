@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -30,33 +31,19 @@ ASKED = {"model", "judge", "as_model", "as_judge", "base", "dtype", "settings", 
 ASKED |= {"categories", "limit", "repeats", "seed", "answer_mode", "max_new_tokens"}
 
 
-class Abilities(NamedTuple):
-    """The request types and answer modes of a model, the best first, and those of its judge.
+def abilities_of(
+    model: type[Model] | Model, judge: type[Model] | Model | None = None
+) -> dict[str, Any]:
+    """Return the request types and answer modes of a model and its judge, as `run.json` has them.
 
-    Attributes:
-        unsupported: reasons why the model lacks a request type.
+    The best come first. `unsupported` has reasons why the model lacks a request type.
     """
-
-    request_types: Sequence[str]
-    answer_modes: Sequence[str]
-    judge_request_types: Sequence[str]
-    unsupported: Mapping[str, str]
-
-    @classmethod
-    def of(cls, model: type[Model] | Model, judge: type[Model] | Model | None = None) -> Self:
-        of_judge = judge.request_types if judge else ()
-        unsupported = getattr(model, "unsupported", {})
-        return cls(model.request_types, model.answer_modes, of_judge, unsupported)
-
-    @classmethod
-    def recorded(cls, metadata: Mapping[str, Any]) -> Self:
-        """Read the abilities in a `run.json`."""
-        return cls(
-            metadata["request_types"],
-            metadata["answer_modes"],
-            metadata["judge_request_types"],
-            metadata["model"].get("unsupported", {}),
-        )
+    return {
+        "request_types": model.request_types,
+        "answer_modes": model.answer_modes,
+        "model": {"unsupported": getattr(model, "unsupported", {})},
+        "judge_request_types": judge.request_types if judge else (),
+    }
 
 
 class Requests(NamedTuple):
@@ -71,17 +58,8 @@ class Requests(NamedTuple):
         return sum(map(len, self.stages))
 
 
-class Choice(NamedTuple):
-    """The items of each task, and numbers of excluded and of modified items by reason."""
-
-    items: dict[str, list[Any]]
-    by_id: dict[str, Any]
-    excluded: list[dict[str, Any]]
-    modified: list[dict[str, Any]]
-
-
 class Plan:
-    """The options, data and prompts of a run; its items are read when they are first needed.
+    """The options, data and prompts of a run. We read its items when they are first needed.
 
     Attributes:
         config: its options, with every setting of the benchmark.
@@ -114,15 +92,25 @@ class Plan:
         elif limit is None and config.preset == "official":
             # Replies have the limit of the released script.
             limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
-        updates = {
-            "benchmark": benchmark.name,
-            "judge": config.judge if is_judged else None,
-            "as_judge": config.as_judge if is_judged else None,
-            "settings": settings,
-            "max_new_tokens": limit,
+        updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
+        updates["max_new_tokens"] = limit
+        if not is_judged:
+            updates |= {"judge": None, "as_judge": None}
+        self.config = config = config.model_copy(update=updates)
+        models = {"model": config.model, "judge": config.judge, "base": config.base}
+        self.asked: dict[str, Any] = {
+            **config.model_dump(include=ASKED, mode="json"),
+            "tasks": names,
+            "label_names": list(label_order(config.labels_of(config.model))),
+            "generation": config.generation.changed(),
+            "prompts": self.prompt_set.label,
+            # Earlier versions took every k-th item.
+            "sample": "balanced" if config.limit else None,
+            "data_sha256": self.source.sha256,
+            "prompts_hash": digest(self.prompt_set.tables),
         }
-        self.config = config.model_copy(update=updates)
-        self.asked = self._asked(names)
+        for role, model in models.items():
+            self.asked[f"{role}_content"] = scorers.content(model) if model else None
         self.identity = records.identity(benchmark.name, self.asked)
         name = config.as_model or config.model
         self.title = f"{benchmark.name}, {name}"
@@ -132,31 +120,6 @@ class Plan:
             name = f"{kind}:{Path(path).expanduser().resolve().name}"
         runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
-
-    def _asked(self, task_names: Sequence[str]) -> dict[str, Any]:
-        """Return what decides the requests and the answers."""
-        config = self.config
-        models = {"model": config.model, "judge": config.judge, "base": config.base}
-        return {
-            **config.model_dump(include=ASKED, mode="json"),
-            "tasks": list(task_names),
-            "label_names": list(label_order(config.labels_of(config.model))),
-            "generation": config.generation.changed(),
-            "prompts": self.prompt_set.label,
-            # Earlier versions took every k-th item.
-            "sample": "balanced" if config.limit else None,
-            "data_sha256": self.source.sha256,
-            "prompts_hash": digest(self.prompt_set.tables),
-            **{
-                f"{role}_content": model and scorers.content(model)
-                for role, model in models.items()
-            },
-        }
-
-    @property
-    def entries(self) -> dict[str, Any]:
-        """The entries of `run.json` that say which run this is."""
-        return {"benchmark": self.benchmark.name, "asked": self.asked, "identity": self.identity}
 
     @cached_property
     def loaded(self) -> data.Loaded:
@@ -170,59 +133,62 @@ class Plan:
         names: list[str] = self.asked["tasks"]
         if self.config.tasks:
             return names
-        has_items = {
-            name: any(map(self.benchmark.tasks[name].applies, self.loaded.items)) for name in names
-        }
-        return [name for name in names if has_items[name]]
+        of_benchmark = self.benchmark.tasks
+        return [name for name in names if any(map(of_benchmark[name].applies, self.loaded.items))]
 
     @cached_property
-    def choice(self) -> Choice:
-        """The items of this run, at most `limit` of each category and task."""
-        parts = defaultdict[tuple[str, str], list[Any]](list)
-        excluded, modified = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    def items_by_task(self) -> dict[str, list[Any]]:
+        """The items of each task: at most `limit` of each category."""
+        sampled: dict[str, list[Any]] = {}
         for name in self.tasks:
             task = self.benchmark.tasks[name]
+            by_category = defaultdict[str, list[Any]](list)
             for item in filter(task.applies, self.loaded.items):
-                if reason := task.excluded(item):
-                    excluded[item.category, name, reason] += 1
-                else:
-                    parts[name, item.category].append(item)
-        for effect in self.loaded.effects:
-            counts = excluded if effect.is_excluded else modified
-            for name in self.tasks:
-                if effect.task in ("", name):
-                    counts[effect.category, name, effect.what] += effect.rows
-        taken: dict[str, list[Any]] = {name: [] for name in self.tasks}
-        for (name, _category), items in parts.items():
-            taken[name] += data.balanced_sample(items, self.config.limit)
-        used = {id(item) for chosen in taken.values() for item in chosen}
-        by_id = {item.item_id: item for item in self.loaded.items if id(item) in used}
-        of_run_json = (
-            [{"category": c, "task": task, "why": why, "items": n} for (c, task, why), n in counts]
-            for counts in (excluded.items(), modified.items())
-        )
-        return Choice(taken, by_id, *of_run_json)
+                if not task.excluded(item):
+                    by_category[item.category].append(item)
+            samples = (data.balanced_sample(k, self.config.limit) for k in by_category.values())
+            sampled[name] = list(chain.from_iterable(samples))
+        return sampled
 
     @cached_property
     def items(self) -> pd.DataFrame:
         """The items of this run as a table."""
-        return data.frame(list(self.choice.by_id.values()))
+        used = {id(item) for item in chain.from_iterable(self.items_by_task.values())}
+        return data.frame([item for item in self.loaded.items if id(item) in used])
 
-    def requests(self, abilities: Abilities, partial: bool) -> Requests:
+    def effects(self, *, are_excluded: bool) -> list[dict[str, Any]]:
+        """Count the items that this run excludes, or modifies, by category, task and reason."""
+        counts = Counter[tuple[str, str, str]]()
+        for name in self.tasks if are_excluded else ():
+            task = self.benchmark.tasks[name]
+            for item in filter(task.applies, self.loaded.items):
+                if reason := task.excluded(item):
+                    counts[item.category, name, reason] += 1
+        for effect in self.loaded.effects:
+            for name in self.tasks:
+                if effect.is_excluded == are_excluded and effect.task in ("", name):
+                    counts[effect.category, name, effect.what] += effect.rows
+        names = ("category", "task", "why")
+        return [{**dict(zip(names, key, strict=True)), "items": n} for key, n in counts.items()]
+
+    def requests(self, abilities: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
         Without a judge, we skip the tasks that need one, unless the user named them; if `partial`,
         also the tasks that this model does not support.
+
+        Args:
+            abilities: of model and judge, see `abilities_of`; or the `run.json` with them.
         """
         asked = self.asked
         answer_modes: dict[str, AnswerMode] = {}
         skipped: dict[str, str] = {}
         refused: list[str] = []
         for task in self.tasks:
-            types, modes = abilities.request_types, abilities.answer_modes
+            types, modes = abilities["request_types"], abilities["answer_modes"]
             mode = tasks.answer_mode(self.benchmark.tasks[task], asked["answer_mode"], types, modes)
             unsupported = self._unsupported(task, mode, abilities)
-            if reason := unsupported or self._ungraded(task, abilities.judge_request_types):
+            if reason := unsupported or self._ungraded(task, abilities["judge_request_types"]):
                 skipped[task] = reason
                 refused += [task] if not partial and (unsupported or self.config.tasks) else []
             elif mode:
@@ -255,21 +221,22 @@ class Plan:
         self, task: str, mode: AnswerMode, seed: int, n: int | None = None
     ) -> Iterator[Request]:
         """Make the requests about the first `n` items of a task, by default about all."""
-        items, settings = self.choice.items[task][:n], self.asked["settings"]
+        items, settings = self.items_by_task[task][:n], self.asked["settings"]
         return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
 
-    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Abilities) -> str:
+    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
         if mode:
             first = self._of_task(task, mode, 0, n=1)
             needed = {request.request_type for request in first if not request.of_judge}
-            if needed <= {*abilities.request_types}:
+            if needed <= {*abilities["request_types"]}:
                 return ""
         chosen = self.asked["answer_mode"]
         by_mode = f"read as {chosen}, " if chosen else ""
         request_types = self.benchmark.tasks[task].request_types_for(chosen)
-        reasons = [text for name, text in abilities.unsupported.items() if name in request_types]
-        has = f"{by_mode}the model has {', '.join(abilities.request_types)}"
+        unsupported = abilities["model"].get("unsupported", {})
+        reasons = [text for name, text in unsupported.items() if name in request_types]
+        has = f"{by_mode}the model has {', '.join(abilities['request_types'])}"
         return "; ".join([has, *reasons])
 
     def _ungraded(self, task: str, judge_request_types: Sequence[str]) -> str:
@@ -297,8 +264,8 @@ class Respondents(dict[str, Model]):
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
         super().__init__()
         self._loaded = loaded or Loaded()
-        names = ["device", "dtype", "batch_tokens", "trust_remote_code", "scheduler", "resources"]
-        shared = {name: getattr(config, name) for name in names}
+        names = {"device", "dtype", "batch_tokens", "trust_remote_code", "scheduler", "resources"}
+        shared = config.model_dump(include=names)
         # The judge shares the budgets.
         shared["limits"] = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
         shared["keys"] = key_names.of_run([config.model], config.model, config.judge, config.keys)
@@ -313,18 +280,16 @@ class Respondents(dict[str, Model]):
             # We give the judge the same thinking budget, and no other option of generation.
             thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
             generation = Generation(thinking_tokens=thinking).changed()
-            own = {"as_model": config.as_judge, "generation": generation}
-            is_model = config.judge == config.model and own.items() <= of_model.items()
-            self.roles["judge"] = (
-                self.roles["model"] if is_model else (config.judge, {**shared, **own})
-            )
+            of_judge = {"as_model": config.as_judge, "generation": generation}
+            self.roles["judge"] = (config.judge, {**shared, **of_judge})
+            # A model that judges itself is loaded once.
+            if config.judge == config.model and of_judge.items() <= of_model.items():
+                self.roles["judge"] = self.roles["model"]
 
     def __missing__(self, role: str) -> Model:
         model, options = self.roles[role]
-        if role == "judge" and self.roles["model"] is self.roles["judge"]:
-            self[role] = self["model"]  # load a model that judges itself once
-        else:
-            self[role] = self._loaded.load(role, model, **options)
+        is_model = role == "judge" and self.roles["judge"] is self.roles["model"]
+        self[role] = self["model"] if is_model else self._loaded.load(role, model, **options)
         return self[role]
 
 

@@ -1,6 +1,5 @@
 """Write `run.json` when a run begins, and compare it with the plan when the run continues."""
 
-import copy
 import json
 import platform
 from collections.abc import Mapping
@@ -20,10 +19,10 @@ from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Abilities, Plan, Requests, Respondents
+from bench.run.plan import Plan, Requests, Respondents
 from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
-from bench.scorers.base import BROKEN_ANSWER, Model, digest
+from bench.scorers.base import BROKEN_ANSWER, Model
 from bench.scorers.local import hub
 from bench.tasks import prompts
 
@@ -32,8 +31,8 @@ ROLES = ("model", "judge")
 # Entries on who answers at an endpoint.
 WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
-HASHES = ("tokenizer_hash", "chat_template_hash")
-IDENTITY = ("id", "revision", "base", "dtype", *HASHES, "prompt_date")
+IDENTITY = ["id", "revision", "base", "dtype", "prompt_date"]
+IDENTITY += ["tokenizer_hash", "chat_template_hash"]
 # What identifies a run beside its options, in words.
 CONTENTS = {
     "data_sha256": "the content of --data",
@@ -71,35 +70,28 @@ def existing_run(plan: Plan) -> dict[str, Any]:
             asked[role] == name or (content and content == records.file_hash(recorded, role))
         ):
             asked[role] = recorded.get(role)
-    if digest([plan.benchmark.name, asked]) == digest([metadata["benchmark"], recorded]):
-        return metadata
-    differ = differences(_spelled(metadata), _spelled({**plan.entries, "asked": asked}))
-    if _can_add_judge(plan, recorded):
-        for name in OF_JUDGE:
-            differ.pop(name, None)
+    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, asked)
+    differ = differences(old, new)
+    if recorded["judge"] is None and plan.asked["judge"]:
+        judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
+        if "needed" not in judged:  # no task was left out for lack of a judge, so we can add one
+            for name in OF_JUDGE:
+                differ.pop(name, None)
     if differ:
         text = "; ".join(differ.values())
         raise AnotherRun(f"{folder}: holds another run ({text}); give another --out", plan.identity)
     return metadata
 
 
-def _spelled(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a run, by options as the user writes them."""
-    asked = {**metadata["asked"], **metadata["asked"].get("generation", {})}
-    spelled = {"benchmark": metadata["benchmark"]}
-    spelled |= {f"--set {name}": value for name, value in asked.pop("settings").items()}
-    asked.pop("generation", None)
+    spelled = {"benchmark": benchmark}
+    spelled |= {f"--set {name}": value for name, value in asked["settings"].items()}
     known = RunConfig.described()
-    for name, value in asked.items():
-        if value not in (None, "", [], {}):
+    for name, value in {**asked, **asked.get("generation", {})}.items():
+        if name not in ("settings", "generation") and value not in (None, "", [], {}):
             spelled[CONTENTS.get(name) or (RunConfig.flag(name) if name in known else name)] = value
     return spelled
-
-
-def _can_add_judge(plan: Plan, asked: Mapping[str, Any]) -> bool:
-    """Return whether a run has no judge yet, and left out no task that needs one."""
-    judged = [plan.benchmark.tasks[name].judged(asked["settings"]) for name in plan.tasks]
-    return asked["judge"] is None and plan.asked["judge"] is not None and "needed" not in judged
 
 
 def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,10 +171,11 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
     is_new = not metadata
     new_roles = [role for role in models.roles if not metadata.get(role)]
     if new_roles:
-        metadata |= plan.entries
+        metadata |= {"benchmark": plan.benchmark.name, "asked": plan.asked}
+        metadata["identity"] = plan.identity
     for role in new_roles:
         metadata |= entries(role, models[role])
-    requests = plan.requests(Abilities.recorded(metadata), partial)
+    requests = plan.requests(metadata, partial)
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     if new_roles:
         metadata["requests"] = requests.total
@@ -248,8 +241,8 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
-        "excluded": plan.choice.excluded,
-        "modified": plan.choice.modified,
+        "excluded": plan.effects(are_excluded=True),
+        "modified": plan.effects(are_excluded=False),
         "probe": model.probe(list(languages)) if languages else [],
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
@@ -269,7 +262,6 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
 
 def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[str, Model]) -> None:
     """Add conditions that we know only after asking, such as the model behind an endpoint."""
-    before = copy.deepcopy(metadata)
     for role, scorer in scorers.items():
         entry, described = metadata[role], _described(scorer)
         asked_with = {**entry.get("asked_with", {}), **described.get("asked_with", {})}
@@ -278,8 +270,7 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
         if role == "judge" and {"temperature", "temperature=0"} & asked_with.keys():
             entry["decoding"] = "the server's own"
         entry |= {name: described[name] for name in WHO_ANSWERED if name in described}
-    if metadata != before:
-        records.write_run_json(plan.folder, metadata)
+    records.write_run_json(plan.folder, metadata)
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:

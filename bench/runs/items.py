@@ -39,25 +39,13 @@ def items(*runs: Run | str | Path) -> pd.DataFrame:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; raise `BadInput` for different ones of a name.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> len(all_items([run]))
-        280
-    """
+    """Join the items of runs of one benchmark, each once; refuse different items of one name."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
-    parts = [runs[0].items]
-    item_ids = set(parts[0].item_id)
+    joined = runs[0].items
     for run in runs[1:]:
-        items = run.items
-        others = items[[item_id not in item_ids for item_id in items.item_id]]
-        if len(others):
-            parts.append(others)
-            item_ids.update(others.item_id)
-    return pd.concat(parts, ignore_index=True)
+        joined = pd.concat([joined, run.items]).drop_duplicates("item_id", ignore_index=True)
+    return joined
 
 
 def data_conflict(runs: Sequence[Run]) -> str:

@@ -38,19 +38,14 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     all_runs = open_runs(runs)
-    names: dict[int, str] = {}
-    for benchmark in {run.benchmark for run in all_runs}:
-        own = [run for run in all_runs if run.benchmark == benchmark]
-        names |= dict(zip(map(id, own), labels(own), strict=True))
     rows = []
-    for run in all_runs:
+    for run, name in zip(all_runs, labels(all_runs), strict=True):
         billions, size_from = size(run)
-        with_size = [name for name in (run.label, run.model) if size_in(name)]
         row = {
-            "model": names[id(run)],
+            "model": name,
             "benchmark": run.benchmark,
             "asked_as": run.model,
-            "family": family(next(iter(with_size), run.model)),
+            "family": family(run.label if size_in(run.label) else run.model),
             "billions": billions,
             "size_from": size_from,
         }

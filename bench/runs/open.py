@@ -8,7 +8,7 @@ For example:
 
 import glob
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ import pandas as pd
 from bench.benchmarks import get
 from bench.benchmarks.base import Benchmark
 from bench.config import PRESETS
+from bench.core import default_folders
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
@@ -185,7 +186,7 @@ class Run:
             return pd.DataFrame({"parsed": parsed(self.definition, rows, self.items)})
 
         # This raises an error if another process has changed the records meanwhile.
-        return rows.assign(parsed=self._kept(["parsed"], compute).parsed.to_numpy())
+        return rows.assign(parsed=kept(self, ["parsed"], compute).parsed.to_numpy())
 
     def scores(
         self,
@@ -220,38 +221,28 @@ class Run:
 
         def compute() -> pd.DataFrame:
             own = self._parsed() if rows is None else rows
-            table = self.scoring(preset, common, own).table()
+            table = self.definition.scoring(own, self.items, preset, common).table()
             return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
 
         # There can be any number of selections of answers, so we keep no table of them.
-        table = self._kept([preset, list(common)], compute) if rows is None else compute()
+        table = kept(self, [preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self._outcomes(preset, common, rows)
         own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
         return pd.concat([table, self._completed(own)], ignore_index=True)
 
-    def scoring(
-        self,
-        preset: str | None = None,
-        common: Sequence[str] = (),
-        rows: pd.DataFrame | None = None,
-    ) -> engine.Scoring:
-        """Prepare the scores of `rows`, by default of all answers."""
-        rows = self._parsed() if rows is None else rows
-        return self.definition.scoring(rows, self.items, self._preset(preset), common)
-
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
         preset = self._preset(preset)
-        return self._kept(["outcomes", preset], lambda: self._outcomes(preset))
+        return kept(self, ["outcomes", preset], lambda: self._outcomes(preset))
 
     def _outcomes(
         self, preset: str, common: Sequence[str] = (), rows: pd.DataFrame | None = None
     ) -> pd.DataFrame:
         """List the scored units of `rows`, with the number of replies that decline to answer."""
         rows = self._parsed() if rows is None else rows
-        outcomes = self.scoring(preset, common, rows).outcomes()
+        outcomes = self.definition.scoring(rows, self.items, preset, common).outcomes()
         unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
         is_refused = [
             declines(response) or error.startswith(DECLINED_BY)
@@ -261,9 +252,6 @@ class Run:
         counts = unread[np.array(is_refused, dtype=bool)].groupby(names).size()
         units = pd.MultiIndex.from_frame(outcomes[names])
         return outcomes.assign(refused=counts.reindex(units, fill_value=0).to_numpy(float))
-
-    def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        return kept(self.folder, self.metadata, self.definition.code, options, compute)
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
@@ -336,14 +324,18 @@ def find_runs(given: Run | str | Path) -> list[Run]:
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
-    """List the folders of runs that match a pattern, or that are in the folder that it names."""
-    if glob.has_magic(str(pattern)):
-        paths = sorted(map(Path, glob.glob(str(pattern))))
-        return [path for path in paths if (path / records.RUN_JSON).is_file()]
-    folder = Path(pattern)
-    if (folder / records.RUN_JSON).is_file():
-        return [folder]
-    return sorted(path.parent for path in folder.rglob(records.RUN_JSON)) or [folder]
+    """List the folders of runs that match a pattern, or are below a folder that does.
+
+    A relative path that does not exist here is looked for where `bench run` writes, too, so that a
+    notebook can name a folder as the command printed it.
+    """
+    reports = default_folders.reports()
+    for start in (Path(), reports.parent, reports / "runs"):
+        matches = sorted(map(Path, glob.glob(str(start / pattern))))
+        runs = [file.parent for path in matches for file in sorted(path.rglob(records.RUN_JSON))]
+        if runs:
+            return list(dict.fromkeys(runs))
+    return [] if glob.has_magic(str(pattern)) else [Path(pattern)]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -352,9 +344,10 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
 
 
 def model_names(runs: Sequence[Run]) -> list[str]:
-    """Name each run's model: its short name if this is unique, otherwise the user's name."""
-    n_models = Counter(label for _, label in {(run.model, run.label) for run in runs})
-    return [run.label if n_models[run.label] == 1 else run.model for run in runs]
+    """Name each run's model: its short name, or the user's name if two models share that one."""
+    models = {(run.benchmark, run.label, run.model) for run in runs}
+    n_models = Counter((benchmark, label) for benchmark, label, _ in models)
+    return [run.label if n_models[run.benchmark, run.label] == 1 else run.model for run in runs]
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -386,19 +379,22 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 def _differences(runs: Sequence[Run]) -> list[str]:
     """Describe the runs of a model by the options that differ, or by their folders."""
-    options = []
+    descriptions = []
     for run in runs:
         asked = run.metadata["asked"]
         modes = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
-        flat = {**asked, **asked.get("generation", {}), **asked["settings"], "answer_mode": modes}
-        options.append({name: flat[name] for name in flat if name not in NOT_IN_LABELS})
-    names = dict.fromkeys(name for values in options for name in values)
-    differ = [name for name in names if len({str(own.get(name)) for own in options}) > 1]
+        options = {
+            **asked,
+            **asked.get("generation", {}),
+            **asked["settings"],
+            "answer_mode": modes,
+        }
+        names = [name for name in options if name not in NOT_IN_LABELS]
+        descriptions.append({name: _option(name, options[name]) for name in names})
+    table = pd.DataFrame(descriptions).fillna("")
+    differ = [name for name in table if len(set(table[name])) > 1]
     differ.sort(key=lambda name: name not in ASKED_HOW)
-    texts = []
-    for values in options:
-        parts = [_option(name, values.get(name)) for name in differ]
-        texts.append(", ".join(filter(None, parts)))
+    texts = [", ".join(filter(None, row)) for row in table[differ].itertuples(index=False)]
     return texts if len(set(texts)) == len(runs) else [str(run.folder) for run in runs]
 
 

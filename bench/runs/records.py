@@ -1,9 +1,9 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While we ask a model, every answer becomes a line of `records/answers.jsonl`. After the last answer
-we write `records/answers.parquet`, with a row per request in the order of the plan, note its
-SHA-256 in `run.json`, and remove `answers.jsonl`. So if there is an `answers.jsonl`, we read only
-this file. Runs of version 0.2 have several files `records/000000.parquet` instead.
+While a run is going on, each answer is a line of `records/answers.jsonl`. After the last answer, we
+write all of them to `records/answers.parquet` in the order of the plan, note the SHA-256 of this
+file in `run.json`, and remove `answers.jsonl`. If a folder has an `answers.jsonl`, we therefore
+read only this file. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
 We compute scores from the records; `scores.json` is a copy for other programs.
 """
@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,7 @@ SCHEMA = pa.schema(
         ("cut", pa.bool_()),
     ]
 )
-# Position of a request in the plan; we ask similar prompts together, in another order.
-PLACE = "place"
-LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
-# Columns that identify a request of a run, and its answer.
+# The columns that identify a request of a run.
 KEYS = ["task", "item_id", "request", "repeat"]
 RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
@@ -67,7 +64,7 @@ HASH = "hash"
 # Key of `run.json` with the hash of the code that has parsed the replies.
 PARSED_BY = "parsed_by"
 SCORES = "scores.json"
-# Dictionaries of lines take several times the memory of a table, so we read so many at once.
+# Rows as dictionaries take several times the memory of a table, so we convert a table in parts.
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
@@ -159,11 +156,10 @@ def file_hash(asked: Mapping[str, Any], role: str) -> str:
 
 
 def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write `run.json`, and before it the items unless it notes the same; return whether we did."""
+    """Write `run.json` and, unless they are there already, the items; return whether we did."""
     table = pa.Table.from_pandas(items, preserve_index=False)
     with suppress(BadInput):
-        is_noted = ITEMS in metadata.get("files", {})
-        if is_noted and _read_table(folder, ITEMS, metadata=metadata).equals(table):
+        if ITEMS in metadata.get("files", {}) and _read_table(folder, ITEMS).equals(table):
             write_run_json(folder, metadata)
             return False
     _write_table(folder, ITEMS, table, metadata)
@@ -198,19 +194,13 @@ def count(folder: Path) -> int:
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether a run has its items and every answer, undamaged; False without a run."""
+    """Return whether a folder holds a run with its items and all its answers, undamaged."""
     with suppress(BadInput):
-        metadata = read_run_json(folder)
-        _read_table(folder, ITEMS, [], metadata)
-        n = len(_read_answers(folder, KEYS, metadata))
-        return not (folder / ANSWERS).exists() and n == metadata["requests"]
+        _read_table(folder, ITEMS, [])
+        n_answers = len(_read_answers(folder, KEYS))
+        is_asked = (folder / ANSWERS).exists()
+        return not is_asked and n_answers == read_run_json(folder)["requests"]
     return False
-
-
-def files(folder: Path) -> list[Path]:
-    """List the files of a run: `run.json`, the items and the answers."""
-    patterns = (RUN_JSON, ITEMS, ANSWERS, "records/*.parquet")
-    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
 
 
 def reopen(folder: Path) -> pd.DataFrame:
@@ -224,14 +214,14 @@ def reopen(folder: Path) -> pd.DataFrame:
                 with explain_write_errors(damaged):
                     os.replace(damaged, f"{damaged}.damaged")
                 say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
-            _write_lines(path, [])
+            _write_lines(path, SCHEMA.empty_table())
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas(use_threads=False)
     return answers
 
 
 def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Add answers to `answers.jsonl`: rows of `LINE_SCHEMA`."""
+    """Add answers, which are rows of `SCHEMA`, to `answers.jsonl`."""
     path = folder / ANSWERS
     with explain_write_errors(path), path.open("ab") as file:
         # After half a line of a killed process, these begin a new one.
@@ -264,7 +254,7 @@ def finish(
         if key in replies and replies[key] == (None if error else response):
             numbers[key] = number
     if lost := [key for key in replies if key not in numbers]:
-        _write_lines(path, table.take(sorted(numbers.values())).to_batches(MAX_ROWS_IN_PYTHON))
+        _write_lines(path, table.take(sorted(numbers.values())))
         raise RunFailed(
             f"{path}: {len(lost):,} of {len(replies):,} answers are missing or not as we recorded "
             f"them, the first is {', '.join(map(str, lost[0]))}; another program, for example one "
@@ -272,22 +262,20 @@ def finish(
         )
     answers = table.take([numbers[key] for key in replies])
     values = parse(answers.drop_columns(["prompt", "parsed", "valid"]).to_pandas(use_threads=False))
-    for name, column in (("parsed", values), ("valid", values != "")):
-        field = SCHEMA.field(name)
-        place = answers.schema.get_field_index(name)
-        answers = answers.set_column(place, field, pa.array(column, field.type))
+    answers = answers.drop_columns(["parsed", "valid"])
+    answers = answers.append_column("parsed", pa.array(values, pa.string()))
+    answers = answers.append_column("valid", pa.array(values != "")).select(SCHEMA.names)
     _write_table(folder, RECORDS, answers, metadata)
     with explain_write_errors(path):
         path.unlink(missing_ok=True)
     return answers
 
 
-def _write_lines(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write `answers.jsonl` with the rows of some parts of a table."""
+def _write_lines(path: Path, answers: pa.Table) -> None:
+    """Write `answers.jsonl` with the rows of a table."""
     with atomic_path(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        places = itertools.count()
-        for batch in batches:
-            file.writelines(_line({**row, PLACE: next(places)}) for row in batch.to_pylist())
+        for batch in answers.to_batches(MAX_ROWS_IN_PYTHON):
+            file.writelines(map(_line, batch.to_pylist()))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -305,43 +293,36 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row
 
 
-def _read_answers(
-    folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
-) -> pa.Table:
+def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
     path = folder / ANSWERS
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        schema = pa.schema(map(SCHEMA.field, names))
-        return pa.Table.from_batches(_recorded(folder, names, metadata), schema)
+        return _recorded(folder, names)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); fix that") from None
-    schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
+    schema = pa.schema(map(SCHEMA.field, {*names, *KEYS}))
     tables = [schema.empty_table()]
     with file:
         rows = filter(None, map(_row, file))
-        while some := list(itertools.islice(rows, MAX_ROWS_IN_PYTHON)):
-            tables.append(pa.Table.from_pylist(some, schema))
+        while batch := list(itertools.islice(rows, MAX_ROWS_IN_PYTHON)):
+            tables.append(pa.Table.from_pylist(batch, schema))
     table = pa.concat_tables(tables)
     # The last answer to a request counts.
     is_earlier = table.select(KEYS).to_pandas(use_threads=False).duplicated(keep="last")
-    return table.filter(pa.array(~is_earlier)).sort_by(PLACE).select(names)
+    return table.filter(pa.array(~is_earlier)).select(names)
 
 
-def _recorded(
-    folder: Path, names: Sequence[str], metadata: Mapping[str, Any] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the answers of Parquet files in parts, in the order of the plan."""
+def _recorded(folder: Path, names: Sequence[str]) -> pa.Table:
+    """Read the answers in Parquet files, in the order of the plan."""
     if (folder / RECORDS).exists():
-        with _open_table(folder, RECORDS, metadata) as file:
-            schema = pa.schema(map(SCHEMA.field, names))
-            for batch in file.iter_batches(MAX_ROWS_IN_PYTHON, columns=names, use_threads=False):
-                yield batch.select(names).cast(schema)
-        return
-    tables = [LINE_SCHEMA.empty_table().select([*names, PLACE])]
-    for path in sorted((folder / "records").glob("[0-9]*.parquet")):  # of version 0.2
-        tables.append(_read_table(folder, f"records/{path.name}", [*names, PLACE], metadata))
-    yield from pa.concat_tables(tables).sort_by(PLACE).select(names).to_batches()
+        return _read_table(folder, RECORDS, names).cast(pa.schema(map(SCHEMA.field, names)))
+    # Version 0.2 wrote several files, with the position of each request in the plan.
+    columns = [*names, "place"]
+    tables = [SCHEMA.append(pa.field("place", pa.int64())).empty_table().select(columns)]
+    for path in sorted((folder / "records").glob("[0-9]*.parquet")):
+        tables.append(_read_table(folder, f"records/{path.name}", columns))
+    return pa.concat_tables(tables).sort_by("place").select(names)
 
 
 def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, Any]) -> None:
@@ -361,37 +342,20 @@ def parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
     A process that has threads of Arrow is aborted at its end now and then (apache/arrow#34314).
     """
-    return _table(pq.ParquetFile(pa.BufferReader(content)), columns)
-
-
-def _table(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
-    table = file.read(columns, use_threads=False)
+    table = pq.ParquetFile(pa.BufferReader(content)).read(columns, use_threads=False)
     return table if columns is None else table.select(columns)
 
 
-def _read_table(
-    folder: Path,
-    name: str,
-    columns: Sequence[str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> pa.Table:
-    """Read a Parquet file of a run; see `_open_table`."""
-    with _open_table(folder, name, metadata) as file:
-        return _table(file, columns)
-
-
-@contextmanager
-def _open_table(
-    folder: Path, name: str, metadata: Mapping[str, Any] | None
-) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file of a run; raise `BadInput` if its hash is not the one in `run.json`."""
-    path, noted = folder / name, (metadata or read_run_json(folder)).get("files", {})
+def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of a run; raise `BadInput` if its hash is not the one in `run.json`."""
+    path = folder / name
+    noted = read_run_json(folder).get("files", {})
     try:
         content = path.read_bytes()
         # Version 0.2 noted no hashes.
         if name in noted and noted[name] != hashlib.sha256(content).hexdigest():
             raise ValueError("its content was changed")
-        yield pq.ParquetFile(pa.BufferReader(content))
+        return parquet(content, columns)
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         reason = " ".join(str(error).split())
         remedy = "writes it anew" if name == ITEMS else "moves it aside and asks again"

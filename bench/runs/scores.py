@@ -28,15 +28,7 @@ def table(
     metrics: Sequence[Metric] = (),
     answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
-    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> table([run])[["model", "metric", "score", "kind"]].tail(1).round(2)
-                          model          metric  score                  kind
-        205  simulated:bias=0.7  reverse_disamb   0.43  simulated respondent
-    """
+    """Join the score tables of runs of one benchmark: `Run.scores`, or `Run.scores_beside`."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []

@@ -44,7 +44,6 @@ from bench.benchmarks.nli_coal.frames import (
     Terms,
     align,
     found_in,
-    gender_words,
     match_of,
     pattern,
     read_terms,
@@ -239,7 +238,7 @@ def check_pack(pack: Pack) -> pd.DataFrame:
     word, kind = words.word.add_suffix(" `word`"), words.type.add_suffix(" `type`")
     frames = pd.Series(pack.frames, dtype=object)
     frames.index = [f"{FRAMES}, line {k}" for k in range(1, len(frames) + 1)]
-    frames, gendered = frames[frames != ""], gender_words(pack.terms)
+    frames, gendered = frames[frames != ""], [*pack.terms["feminine"], *pack.terms["masculine"]]
     slotless = frames[[SLOT not in frame for frame in frames]]
     unseen = word[[not text.isprintable() or not text or SLOT in text for text in word]]
     missing = pd.Series(TYPES, [OCCUPATIONS] * len(TYPES))
@@ -303,7 +302,8 @@ def sift(pack: Pack, captions: Iterable[str]) -> pd.DataFrame:
         One row per caption: `caption`, `frame` ("" if it is excluded) and `why` it is excluded.
         A frame that an earlier caption made is excluded too, but in verbatim packs.
     """
-    gendered, rows, made = gender_words(pack.terms), [], set[str]()
+    gendered = [*pack.terms["feminine"], *pack.terms["masculine"]]
+    rows, made = [], set[str]()
     for caption in captions:
         held = [word for word in gendered if pattern(word, pack.match).search(caption)]
         frame = pattern(held[0], pack.match).sub(SLOT, caption) if held else ""

@@ -27,6 +27,15 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path, refusal):
     assert "run.json" in refusal(opened, [tmp_path / "notes"])
 
 
+@pytest.mark.parametrize("place", ["reports/runs/sim*", "sim*", "reports/runs", "reports/runs/*/*"])
+def test_a_notebook_names_runs_as_the_command_printed_them(own_folder, monkeypatch, place):
+    bench.evaluate("cbbq", MODELS[0], data="samples", limit=1)
+    monkeypatch.setenv("BENCH_REPORTS", str(own_folder / "reports"))
+    (own_folder / "notebooks").mkdir()
+    monkeypatch.chdir(own_folder / "notebooks")
+    assert [one.model for one in opened([place])] == MODELS[:1]
+
+
 def test_runs_of_a_model_are_named_by_what_differs(own_folder):
     common = {"data": "samples", "limit": 5}
     runs = [
@@ -65,7 +74,7 @@ def test_an_analysis_says_which_runs_it_opened_and_why(own_folder, monkeypatch, 
     names = "simulated:bias=0.2 on cbbq, simulated:bias=0.8 on cbbq"
     assert f"2 runs in reports/runs: {names}; name others in `runs`" in capsys.readouterr().err
     opened(["reports/runs/*0.8/*"])
-    assert "1 run match reports/runs/*0.8/*: simulated:bias=0.8" in capsys.readouterr().err
+    assert "1 run for reports/runs/*0.8/*: simulated:bias=0.8" in capsys.readouterr().err
 
 
 def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):

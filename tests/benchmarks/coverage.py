@@ -27,16 +27,15 @@ from bench.benchmarks.cbbq import scores as cbbq
 from bench.benchmarks.cbbq.outcomes import SUMS as CBBQ_SUMS
 from bench.benchmarks.cbbq.scenes import scenes
 from bench.benchmarks.mcbe import scores as mcbe
-from bench.benchmarks.mcbe.instances import Values
 from bench.benchmarks.nli_coal.formulas import score_metrics
 from bench.benchmarks.nli_coal.outcomes import CROSSED
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import Estimate, estimate, interval, resample
+from bench.metrics.bootstrap import Estimate, count_clusters, interval, replicate, resample
 from bench.metrics.engine import Scoring
 from bench.metrics.significance import slope_test
-from bench.metrics.statistics import _mean_ratio, compare
+from bench.metrics.statistics import _mean_ratio, _weights_of_parts, compare
 from bench.metrics.table import ALL
 from tests.benchmarks.no_effect import (
     KINDS,
@@ -237,8 +236,8 @@ def mcbe_coverage(studies):
             own = own.melt("item_id", var_name="task", value_name="score")
             own = own.assign(category=category, stratum=category, repeat=0, cluster=own.item_id)
             parts.append(own.assign(answered=1.0, parsed=1.0, scored=1.0))
-        known = Values(pd.concat(parts, ignore_index=True))
-        scoring = mcbe.McbeScoring(known, pd.DataFrame(), items, "official")
+        rows = pd.concat(parts, ignore_index=True)
+        scoring = mcbe.McbeScoring(rows, None, pd.DataFrame(), items, "official")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
@@ -262,9 +261,9 @@ def intervals(side, limits):
     totals = resample(rows.assign(all="all", unit=rows.index), "all", "unit", columns)
     ends = []
     for at in range(0, len(columns), 2):
-        ratio = _mean_ratio(totals, [at + 1])[0]
-        own = partial(lambda sums, at, ratio: ratio(sums[..., at : at + 2]), at=at, ratio=ratio)
-        ends.append(estimate(totals, own, limits, columns[at + 1]))
+        ratio = partial(_mean_ratio, _weights_of_parts(totals, [at + 1]), at=at)
+        (rests_on,) = count_clusters(totals, np.full((1, 1), True), columns[at + 1])
+        ends.append(interval(replicate(totals, ratio), rests_on, limits))
     return pd.DataFrame(ends, columns=["estimate", "ci_low", "ci_high"])
 
 

@@ -20,9 +20,9 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import bench
-from bench.metrics.bootstrap import resample
+from bench.metrics.bootstrap import Totals, resample
 from bench.metrics.significance import holm, slope_test
-from bench.metrics.statistics import _test
+from bench.metrics.statistics import SUMS, _test
 
 UNITS = (3, 4, 5, 6, 8, 10, 14)
 MODELS = (3, 4, 6, 11)
@@ -104,7 +104,12 @@ def compared(first, second, length=math.inf):
     columns = [str(k) for k in range(4 * sums.shape[1])]
     rows = pd.DataFrame(sums.reshape(len(sums), -1), columns=columns)
     totals = resample(rows.assign(all="all", unit=rows.index), "all", "unit", columns)
-    tests = [_test(totals, at, length)[0] for at in range(0, len(columns), 4)]
+    tests = []
+    for at in range(0, len(columns), 4):
+        of_study = slice(at, at + 4)
+        clusters = totals.clusters._replace(sums=totals.clusters.sums[:, of_study])
+        both = (totals.observed[..., of_study], totals.resamples[..., of_study])
+        tests.append(_test(Totals(totals.strata, SUMS, *both, clusters), length)[0])
     return pd.DataFrame(tests)
 
 

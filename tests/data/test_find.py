@@ -69,6 +69,11 @@ def test_unknown_benchmarks_folders_and_categories_are_refused(tmp_path, refusal
     assert "category of mcbe 'sport' is unknown; allowed: gender, religion" in message
     message = refusal(data.load, source, ["age", "gender"])
     assert message == f"{source.folder}: has no data of category 'gender'; it has age, race"
+    part = tmp_path / "cbbq" / "age" / "ambiguous" / "negative.csv"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    message = refusal(data.find, "cbbq", part)
+    assert message == f"{part}: is a part of the data in {tmp_path / 'cbbq'}; give that folder"
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "gone"))
     assert "the folder that $BENCH_DATA names does not exist" in refusal(data.find, "mcbe")
 

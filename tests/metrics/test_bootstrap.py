@@ -7,7 +7,6 @@ import pytest
 from bench.metrics.bootstrap import (
     Sample,
     count_clusters,
-    estimate,
     interval,
     replicate,
     resample,
@@ -23,6 +22,11 @@ def frame(values):
 
 def totals_of(rows, **options):
     return resample(rows, "stratum", "cluster", ["value", "one"], **options)
+
+
+def estimate(totals, statistic, limits=None):
+    (rests_on,) = count_clusters(totals, totals.all_parts)
+    return interval(replicate(totals, statistic), rests_on, limits)
 
 
 def mean(sums):

@@ -10,7 +10,7 @@ from bench.analyses.differences import LESS_READABLE
 from bench.benchmarks import get
 from bench.metrics.primary import findings, summary
 from bench.metrics.table import LETTERS_ALONE
-from bench.run import table as score_table
+from bench.runs.scores import table as score_table
 from tests.helpers.cases import json_lines
 from tests.helpers.recorded import cell, replay, scored
 

@@ -18,32 +18,34 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
         for spec in ("bias=1", "bias=0", "answer=?")
     ]
     shown = items.read(runs)
-    assert (shown.total, len(shown.items)) == (6, 6)
-    assert shown.models == ["simulated:bias=1", "simulated:bias=0", "simulated:answer=?"]
-    for item in shown.items:
+    assert (shown["total"], len(shown["items"])) == (6, 6)
+    assert shown["models"] == ["simulated:bias=1", "simulated:bias=0", "simulated:answer=?"]
+    for item in shown["items"]:
         (question,) = item["questions"]
-        verdicts = [reply.verdict for reply in question.replies]
+        verdicts = [reply.verdict for reply in question["replies"]]
         assert verdicts == ["stereotyped", "right", "unreadable"]
-        right = question.replies[1].value
-        assert (right, "right") in question.options
-        assert ("C", "right" if ":ambiguous" in item["item_id"] else "unknown") in question.options
+        right = question["replies"][1].value
+        assert (right, "right") in question["options"]
+        assert ("C", "right" if ":ambiguous" in item["item_id"] else "unknown") in question[
+            "options"
+        ]
         assert item["differs"]
         assert item["verdicts"] == "1.2 2.1 3.3"
-    assert shown.verdicts == ["right", "stereotyped", "unreadable"]
+    assert shown["verdicts"] == ["right", "stereotyped", "unreadable"]
     facts = {"category": "age", "differs": True, "verdicts": "1.2 2.1 3.3"}
-    assert shown.tally == [{**facts, "count": 6}]
-    assert [item["gloss"] for item in shown.items if item["gloss"]] == ["Who <b>was it?"]
+    assert shown["tally"] == [{**facts, "count": 6}]
+    assert [item["gloss"] for item in shown["items"] if item["gloss"]] == ["Who <b>was it?"]
     monkeypatch.setattr(items, "MAX_ITEMS", 2)
     short = items.read(runs)
-    assert (short.total, len(short.items)) == (6, 2)
+    assert (short["total"], len(short["items"])) == (6, 2)
 
 
 def test_what_an_item_is_made_of_makes_its_gloss(tmp_path):
     options = {"categories": ["zh"], "limit": 3, "tasks": ["ps"], "data": "samples"}
     run = evaluate("nli_coal", "simulated:", out=tmp_path, **options)
-    first = items.read([run]).items[0]
+    first = items.read([run])["items"][0]
     assert first["gloss"] == (
         "The premise is about a secretary, the hypothesis about a woman: "
         "… is looking out of a train window at the fields."
     )
-    assert first["questions"][0].options == [("entailment", "stereotyped"), ("neutral", "right")]
+    assert first["questions"][0]["options"] == [("entailment", "stereotyped"), ("neutral", "right")]

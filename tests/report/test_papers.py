@@ -54,7 +54,7 @@ def test_a_study_is_planned_without_a_network(name):
     plan = study.load(REPORTS / f"{name}.yml")
     cells, jobs = study_runs.cells(plan), build.page_jobs(plan)
     assert (len(plan.models), len(plan.variants), len(cells), len(jobs)) == SIZES[name]
-    assert plan.options["data"] == "released"
+    assert plan.shared.options["data"] == "released"
 
 
 def test_a_training_comes_first_and_makes_the_folder_that_the_paper_names(tmp_path):

@@ -68,6 +68,15 @@ def test_the_index_answers_first_and_says_what_failed(made):
     assert "simulated:refuse=1, CBBQ: Only 0\u00a0% of its answers could be read" in index
     links = re.findall(r"href='(tables/[^']+)'", index)
     assert links
+    top = index.partition("<nav")[2].partition("</nav>")[0]
+    assert re.findall(r"<span>(.*?)</span>|href=\"(\w+\.html)\"", top) == [
+        ("", "index.html"),
+        ("Benchmarks", ""),
+        ("", "cbbq.html"),
+        ("", "nli_coal.html"),
+        ("Analyses", ""),
+        ("", "meta_evaluation.html"),
+    ]
     assert all((folder / link).is_file() for link in links)
 
 

@@ -109,7 +109,10 @@ def test_a_variant_can_be_for_some_models_and_a_notebook_have_several_pages(load
     assert [c.model.label for c in cells if c.variant.key == "cbbq-Q+IF"] == ["Small"]
     assert list(plan.analyses) == ["compare_models", "self_correction", "explore", "explore-told"]
     told = plan.analyses["explore-told"]
-    assert (told.title, told.parameters) == ("Explore (told)", {"sheet": str(tmp_path / "a.csv")})
+    assert (told.title("explore-told"), told.parameters) == (
+        "Explore (told)",
+        {"sheet": str(tmp_path / "a.csv")},
+    )
     assert told.source.name == "explore.ipynb"
 
 

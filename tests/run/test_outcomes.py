@@ -11,9 +11,9 @@ import pytest
 import bench
 from bench.benchmarks import get
 from bench.metrics.primary import primary_metrics
-from bench.run import Run, all_items, evaluate, evaluate_all
-from bench.run import table as score_table
-from bench.runs.items import data_conflict
+from bench.run import Run, evaluate, evaluate_all
+from bench.runs.items import all_items, data_conflict
+from bench.runs.scores import table as score_table
 from tests.helpers.recorded import templates
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,refuse=0.3,seed=2"]

@@ -9,7 +9,7 @@ import pytest
 from bench import run
 from bench.benchmarks import get
 from bench.config import RunConfig
-from bench.run.plan import Abilities, Plan
+from bench.run.plan import Plan
 from tests.helpers.recorded import scored
 
 pytestmark = pytest.mark.slow
@@ -74,7 +74,7 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
 
 PROMPTS = f"{Path(__file__).with_name('cbbq_scripts.toml')}#"
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
-CAN = Abilities(["generate"], [], [], {})
+CAN = {"request_types": ["generate"], "answer_modes": [], "judge_request_types": []}
 
 
 @pytest.mark.parametrize("name", [*LIMITS, None])

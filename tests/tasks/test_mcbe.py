@@ -150,3 +150,18 @@ def test_a_reply_that_is_no_answer_to_its_request_is_not_read(task, name, reply,
 def test_the_place_of_the_context_is_the_preset_s_unless_told_otherwise(preset, order):
     assert tasks.settings(get("mcbe"), {}, preset)["context_order"] == order
     assert tasks.settings(get("mcbe"), {"context_order": "none"}, preset)["context_order"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("task", "request_", "names", "verdicts"),
+    [
+        ("sc", "answer", sorted(LABELS), {"职业": "right"}),
+        ("ss", "甲|乙", ["A", "B"], {"A": "stereotyped"}),
+        ("ss", "丙|甲", ["A", "B"], {"B": "stereotyped"}),
+        ("bs", "answer", sorted(map(str, range(11))), {}),
+        ("sc", "order", [], {}),
+    ],
+)
+def test_a_choice_is_right_or_stereotyped_and_a_rating_is_neither(task, request_, names, verdicts):
+    values = mcbe.values(task, request_, instance())
+    assert (list(values.names), values.verdicts) == (names, verdicts)

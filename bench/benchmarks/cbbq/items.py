@@ -9,6 +9,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from bench.data.manifest import composed, read_manifest, unknown_category
 
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
-    # Faults in templates: kept as released, fixed, or refused.
-    "expansion": templates.EXPANSIONS,
+    # Faults in templates: kept as released, or fixed.
+    "expansion": ("compat", "repair"),
     # The label of a disambiguous question: as released, or audited. If a label contradicts the
     # text, the audit corrects it or excludes the question.
     "labels": ("upstream", "audited"),
@@ -155,17 +156,18 @@ def files(folder: Path) -> dict[str, list[Path]]:
                     f"{inside / missing}: is missing beside {paths[0].name}; both polarities are "
                     "needed"
                 )
-            for suffix in () if paths else (".csv", ".json"):
-                if (questions := inside / f"{inside.name}{suffix}").exists():
-                    raise BadInput(
-                        f"{questions}: holds questions, and the loader makes these of templates; "
-                        f"put the released {' and '.join(FILES.values())} beside it"
-                    )
+            if not paths:
+                for suffix in (".csv", ".json"):
+                    if (questions := inside / f"{condition}{suffix}").exists():
+                        raise BadInput(
+                            f"{questions}: holds questions, and the loader makes these of "
+                            f"templates; put the released {' and '.join(FILES.values())} beside it"
+                        )
+                continue
             category = composed(category_folder.name)
-            if paths and category not in allowed:
+            if category not in allowed:
                 raise BadInput(unknown_category(category_folder, category, folder, allowed))
-            if paths:
-                by_category.setdefault(category, []).extend(paths)
+            by_category.setdefault(category, []).extend(paths)
     return by_category
 
 
@@ -202,23 +204,19 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     effects = Effects()
     for category in categories:
         for condition in CONDITIONS:
-            rows = read_templates(paths[category], category, condition, chosen["expansion"])
+            rows = read_templates(paths[category], category, condition)
             audited = list(from_templates(rows, chosen["expansion"]))
             questions += _apply(chosen, audited, effects)
-    counts = []
-    for (category, condition, effect, is_excluded), count in effects.items():
-        counts.append(SettingEffect(category, condition, count, effect, is_excluded))
+    counts = [SettingEffect(*key[:2], count, *key[2:]) for key, count in effects.items()]
     return Loaded(questions, counts)
 
 
-def read_templates(
-    paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
-) -> list[Template]:
+def read_templates(paths: Sequence[Path], category: str, condition: str) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
     rows: list[Template] = []
     for path in paths:
         if path.parent.name == condition or path.parent.name not in CONDITIONS:
-            rows += templates.read(path, category, condition, expansion)
+            rows += templates.read(path, category, condition)
     return rows
 
 
@@ -228,11 +226,9 @@ def _apply(
     """Yield the questions of a category and condition under the settings, and count the effects."""
     by_column = settings["polarity"] == "column"
     by_audit = settings["labels"] == "audited"
-    sources = ("column", "file's name") if by_column else ("file's name", "column")
-    polarity_effect = (
-        f"polarity as in the {sources[0]}, not as in the {sources[1]} "
-        f"(polarity={settings['polarity']})"
-    )
+    polarity_effect = "polarity as in the file's name, not as in the column (polarity=file)"
+    if by_column:
+        polarity_effect = "polarity as in the column, not as in the file's name (polarity=column)"
     # If the same question has two labels, one of these has to be wrong.
     texts_of_label: dict[int, set[tuple[str, ...]]] = defaultdict(set)
     for question, _ in audited:
@@ -290,31 +286,48 @@ def check_labels(rows: Sequence[Template], expansion: str = "compat") -> list[li
 
 
 def from_templates(rows: Sequence[Template], expansion: str) -> Iterator[Audited]:
-    """Expand the templates of one condition of a category."""
-    checks = {}
-    shared: dict[str, dict[str, Any]] = {}
-    for template, check in zip(rows, check_labels(rows, expansion), strict=True):
-        checks[template.name] = check
-        shared[template.name] = {
-            "category": template.category,
-            "condition": template.condition,
-            "template": template.name,
-            "polarity": template.polarity,
-            "polarity_column": template.cells["question_polarity"],
-            "topic": template.cells["subcategory"].strip(),
-            "group": template.group,
-            "question": template.cells["question"],
-            "ans2": template.cells["ans2"],
-            "label": template.label,
-            "label_column": template.label,
-            "target": required_target(template),
-        }
-    slots = {template.name: target_slot(template) for template in rows}
-    for template, texts in templates.filled(rows, expansion):
-        name = template.name
-        label, reason = checks[name][texts["swapped"]]
-        target_name = texts["name2" if slots[name] else "name1"]
-        yield (
-            Question(**shared[name], **texts, label_audited=label, target_name=target_name),
-            reason,
-        )
+    """Expand the templates of one condition of a category.
+
+    We fill a template pair by pair of names, in both orders of mention (`swapped`). With `repair`
+    we fill misspelt placeholders too, and exclude pairs of equal names; the other questions keep
+    their numbers (`example_id`).
+    """
+    number = 0
+    is_repaired = expansion == "repair"
+    for template, labels in zip(rows, check_labels(rows, expansion), strict=True):
+        cells = template.cells
+        texts = [cells[column] for column in templates.TEXTS]
+        text, first, second = map(repaired, texts) if is_repaired else texts
+        target = required_target(template)
+        slot = target_slot(template)
+        for names in product(*template.names):
+            contexts = templates.contexts(template.category, template.condition, text, *names)
+            for swapped, context in enumerate(contexts):
+                number += 1
+                if is_repaired and names[0] == names[1]:
+                    continue
+                label, reason = labels[swapped]
+                question = Question(
+                    category=template.category,
+                    condition=template.condition,
+                    example_id=number,
+                    template=template.name,
+                    polarity=template.polarity,
+                    polarity_column=cells["question_polarity"],
+                    topic=cells["subcategory"].strip(),
+                    group=template.group,
+                    context=context,
+                    question=cells["question"],
+                    ans0=templates.fill(first, *names),
+                    ans1=templates.fill(second, *names),
+                    ans2=cells["ans2"],
+                    label=template.label,
+                    label_column=template.label,
+                    target=target,
+                    target_name=names[slot],
+                    name1=names[0],
+                    name2=names[1],
+                    swapped=swapped == 1,
+                    label_audited=label,
+                )
+                yield question, reason

@@ -21,8 +21,7 @@ release without such words we have the hashes of their group and names in `relea
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -87,20 +86,13 @@ def target_option(
         declared: the slot that dataset.toml declares.
     """
     for k in (0, 1):
-        roles = {"target": options[k], "other": options[1 - k]}
-        if all(_is_released(category, group, role, texts) for role, texts in roles.items()):
+        texts = [f"target|{text}" for text in options[k]]
+        texts += [f"other|{text}" for text in options[1 - k]]
+        hashes = (hashlib.sha256(f"{category}|{group}|{text}".encode()) for text in texts)
+        if all(digest.hexdigest()[:12] in _release_targets() for digest in hashes):
             return k
     named = named_option(group, options)
     return declared if named is None else named
-
-
-def _is_released(category: str, group: str, role: str, texts: Iterable[str]) -> bool:
-    """Return whether all texts of an option are known to have this role in the release."""
-    hashes = (
-        hashlib.sha256("|".join((category, group, role, text)).encode()).hexdigest()[:12]
-        for text in texts
-    )
-    return all(map(_release_targets().__contains__, hashes))
 
 
 @cache
@@ -124,7 +116,7 @@ def named_option(group: str, options: Options) -> int | None:
         word = word[denied.end() :].strip() if denied else word
         if not word:
             continue
-        mentions = [_mentions(word, texts) for texts in options]
+        mentions = [set(map(partial(_mention, word), texts)) for texts in options]
         for k, mine in enumerate(mentions):
             other = mentions[1 - k]
             if 1 in mine and -1 not in mine and not {1, None} & other:
@@ -132,10 +124,6 @@ def named_option(group: str, options: Options) -> int | None:
             elif -1 in mine and not {1, None} & mine and not {-1, None} & other:
                 named.add(k if denied else 1 - k)
     return named.pop() if len(named) == 1 else None
-
-
-def _mentions(word: str, texts: Iterable[str]) -> set[int | None]:
-    return {_mention(word, text) for text in texts}
 
 
 def _comparable(text: str) -> str:

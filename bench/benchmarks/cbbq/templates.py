@@ -10,12 +10,10 @@ A wrong cell raises `BadInput` with the file, the row and the column.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data.manifest import TARGETS, category_name_error, composed, read_manifest
@@ -65,8 +63,6 @@ COLUMNS = (
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = TARGETS
-# Treatments of faults of the release: keep, repair or refuse them.
-EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
@@ -133,17 +129,13 @@ class Template:
         )
 
 
-def read(
-    path: Path, category: str, condition: str, expansion: str = "compat"
-) -> Iterator[Template]:
-    """Read the templates of a category and condition from their file, or from a table of all.
-
-    `strict` also refuses a misspelt placeholder, a name in both lists, and a polarity or category
-    that is not the file's.
-    """
+def read(path: Path, category: str, condition: str) -> Iterator[Template]:
+    """Read the templates of a category and condition from their file, or from a table of all."""
     in_folder = path.parent.name in CONDITIONS
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
-    declared = declared_option(path, category)
+    manifest = read_manifest(path.parents[2] if in_folder else path.parent)
+    target = manifest.categories[category].target if category in manifest.categories else ""
+    declared = SLOT_NAMES.index(target) if target else None
     for record, cells in enumerate(read_table(path, COLUMNS), start=1):
         if not in_folder and [cells[name] for name in PART] != [category, condition]:
             continue
@@ -151,7 +143,7 @@ def read(
         label = _checked(location, cells, condition, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
-        for column in ("NAME1", "NAME2"):
+        for column in SLOT_NAMES:
             try:
                 lists.append(tuple(names(cells[column])))
             except ValueError as error:
@@ -164,7 +156,7 @@ def read(
         if not PLACEHOLDER.search(cells["context"]):
             problem = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
             raise BadInput(f"{location}, column `context`: {problem}")
-        template = Template(
+        yield Template(
             path=path,
             record=record,
             category=category,
@@ -175,9 +167,6 @@ def read(
             label=label,
             declared=declared,
         )
-        if expansion == "strict" and (fault := _released_fault(template)):
-            raise BadInput(f"{location}, column {fault}")
-        yield template
 
 
 def categories(path: Path) -> tuple[str, ...]:
@@ -275,76 +264,7 @@ def malformed(text: str) -> list[str]:
     return misspelt + BRACES.findall(PLACEHOLDER.sub("", text))
 
 
-def _released_fault(template: Template) -> str:
-    """Describe the first fault of a template that the release has, with its column, or ""."""
-    cells = template.cells
-    remedy = "`--set expansion=repair` fixes it"
-    for column in TEXTS:
-        if wrong := malformed(cells[column]):
-            return (
-                f"`{column}`: {wrong[0]!r} is no placeholder; expected {SLOTS[0]} or {SLOTS[1]}; "
-                f"{remedy}"
-            )
-    if both := sorted(set(template.names[0]) & set(template.names[1])):
-        return (
-            f"`NAME2`: {both[0]!r} is in NAME1 too, so that both people are called alike; {remedy}"
-        )
-    for column, value in (
-        ("question_polarity", template.polarity),
-        ("category", template.category),
-    ):
-        if cells[column] != value:
-            return (
-                f"`{column}`: {cells[column]!r} in a file of {value!r}; with other values of "
-                "`expansion`, the file's name and folder are believed"
-            )
-    return ""
-
-
-def declared_option(path: Path, category: str) -> int | None:
-    """Read the option that dataset.toml declares for a category, from the path of a file of it."""
-    folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
-    declared = read_manifest(folder).categories.get(category)
-    return SLOT_NAMES.index(declared.target) if declared and declared.target else None
-
-
 # Questions
-
-
-def filled(
-    templates: Iterable[Template], expansion: str = "compat"
-) -> Iterator[tuple[Template, dict[str, Any]]]:
-    """Fill templates: pair by pair of names, in both orders of mention (`swapped`).
-
-    We yield the template and the fields of each question that the names change. With `repair` we
-    fill misspelt placeholders too, and exclude pairs of equal names; the other questions keep their
-    numbers (`example_id`).
-    """
-    number = 0
-    repairs = expansion == "repair"
-    for template in templates:
-        text, first, second = (
-            repaired(template.cells[column]) if repairs else template.cells[column]
-            for column in TEXTS
-        )
-        for name1, name2 in product(*template.names):
-            ans0 = fill(first, name1, name2)
-            ans1 = fill(second, name1, name2)
-            both = contexts(template.category, template.condition, text, name1, name2)
-            for swapped, context in enumerate(both):
-                number += 1
-                if repairs and name1 == name2:
-                    continue
-                fields = {
-                    "example_id": number,
-                    "name1": name1,
-                    "name2": name2,
-                    "swapped": swapped == 1,
-                    "context": context,
-                    "ans0": ans0,
-                    "ans1": ans1,
-                }
-                yield template, fields
 
 
 def fill(text: str, name1: str, name2: str) -> str:

@@ -1,6 +1,5 @@
 """Rules for rows of McBE, in addition to the rules for all benchmarks."""
 
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from bench.benchmarks.mcbe import items
 from bench.benchmarks.mcbe.items import COLUMNS, SEPARATORS, SLOT, Instance
 from bench.core.errors import BadInput
 from bench.data import with_defaults
-from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
+from bench.data.checks import CHARACTERS, Rule, Tables, file_name, in_cells, invisible
 from bench.data.manifest import category_of, unknown_category
 
 
@@ -35,15 +34,12 @@ def rows(folder: Path, **settings: str) -> Tables:
         file = file_name(path, folder)
         table: list[dict[str, Any]] = []
         for cells, item in cells_and_items:
-            row = {**cells, "file": file, "row": cells.number, "name": category, "single": ""}
+            row = {**cells, "file": file, "row": cells.number, "name": category}
             if isinstance(item, Instance):
                 row |= {"counts_as": "rows", "key": item.content_hash}
-                if groups[category] and len(item.words) == 1:
-                    row["single"] = item.words[0]
             else:
                 row |= {"counts_as": "refused rows", "key": ""}
-                column = f", column `{item.column}`" if item.column else ""
-                yield BadInput(f"{path}, row {item.row}{column}: {item.what}")
+                yield BadInput(item.message(path))
             table.append(row)
         yield pd.DataFrame(table).fillna("")
 
@@ -52,20 +48,6 @@ def otherwise_split(cell: str) -> str:
     """Say into how many words another separator splits a cell, if it does."""
     sizes = [len(items.split(cell, name)) for name in SEPARATORS]
     return f"{sizes[1]} and not into {sizes[0]}" if sizes[0] != sizes[1] else ""
-
-
-def alike(table: pd.DataFrame, column: str) -> "pd.Series[str]":
-    """Find labels that differ from an earlier one of the file in case, width or blanks alone."""
-    folded = table[column].map(
-        lambda text: "".join(unicodedata.normalize("NFKC", text).casefold().split())
-    )
-    first = table[column].groupby([table.file, folded]).transform("first")
-    return first.where(first.str.strip() != table[column].str.strip(), "")
-
-
-def rare(table: pd.DataFrame, column: str) -> "pd.Series[str]":
-    """Find labels that no other row of the file has."""
-    return table[column].where(table.groupby(["file", column]).row.transform("size") == 1, "")
 
 
 RULES = (
@@ -83,23 +65,10 @@ RULES = (
         f"holds {{found!r}}, which looks like the placeholder {SLOT}",
     ),
     Rule(
-        "one_word",
-        ["words"],
-        given_by("single"),
-        "lists one word, so that pc and ss leave the row out",
-    ),
-    Rule(
         "separators",
         ["words"],
         in_cells(otherwise_split),
         "is split into {found} if `--set separators=any` splits it",
     ),
-    Rule(
-        "alike_labels",
-        ["subtype"],
-        alike,
-        "differs from the label {found!r} in case, width or blanks alone",
-    ),
-    Rule("rare_label", ["subtype"], rare, "is a label that no other row has"),
 )
 RELEASED = {"all": {"rows": 4077}}

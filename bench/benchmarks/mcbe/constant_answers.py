@@ -1,9 +1,9 @@
 """Warnings of constant answers to McBE, and the baselines of constant and random answers."""
 
 import math
-from collections import Counter
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,20 +76,19 @@ def constant_answers(
     # The same label or severity everywhere, in categories with more than one.
     read = records[(records.request == "answer") & (records.parsed != "")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
-        choice = items.groupby("category")[column].agg(set).map(len) > 1
+        choice = items.groupby("category")[column].nunique().gt(1)
         answers = read[(read.task == task) & read.category.map(choice).astype(bool)]
-        by_category = answers.groupby("category", sort=False).parsed
-        counters = {str(name): Counter(labels.tolist()) for name, labels in by_category}
-        for category in [ALL, *counters]:
-            counts = list(counters.values()) if category == ALL else [counters[category]]
-            most = sum(max(counter.values()) for counter in counts)
-            n = sum(counter.total() for counter in counts)
-            if is_constant(most, n, len(counts)):
-                answer = "the same within a category"
-                if category != ALL:
-                    ((answer, _),) = counts[0].most_common(1)
+        counts: Any = answers.groupby(["category", "parsed"], sort=False).size()
+        by_category = counts.groupby("category", sort=False)
+        most = by_category.max()
+        n = by_category.sum()
+        parts = [(ALL, most.sum(), n.sum(), len(most), "the same within a category")]
+        for category, answer in by_category.idxmax():
+            parts.append((category, most[category], n[category], 1, answer))
+        for category, alike, total, answers_alike, answer in parts:
+            if is_constant(alike, total, answers_alike):
                 warnings[category, task] = (
-                    f"{decimals(100 * most / n)}% of the readable answers are "
+                    f"{decimals(100 * alike / total)}% of the readable answers are "
                     f"{answer}, whatever is asked"
                 )
     return warnings
@@ -137,7 +136,7 @@ def baselines(
             scores = [random_chooser(len(words), rate, first) for words in cell.words.tolist()]
             score = float(np.mean(scores))
         elif task == "sc":
-            score = 100 * max(Counter(cell.subtype.tolist()).values()) / len(cell)
+            score = 100 * cell.subtype.value_counts().max() / len(cell)
             baselines[category, task, "score_readable"] = score
         elif task == "bs":
             people = cell.score.to_numpy(float)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,27 +34,22 @@ PAIRS = ("pairs_in_both_orders", "same_letter")
 Columns = dict[str, Any]
 
 
-class Values(NamedTuple):
-    """The numbers of each instance, and the numbers that the released code prints.
-
-    Attributes:
-        rows: a row per instance, task and repeat (a unit): `KEYS`, the columns of numbers that
-            `outcomes` describes, and `score_N_words`, the points of instances with N words.
-        printed: by category, task and repeat, the printed `score` and the number of replies at
-            which the code `stops`; None unless the preset is `official`.
-    """
-
-    rows: pd.DataFrame
-    printed: pd.DataFrame | None = None
-
-
 def decay(variance: Any, rate: float) -> Any:
     """Turn variances into scores from 0 to 100: 100 exp(-rate * variance)."""
     return 100 * np.exp(-rate * variance)
 
 
-def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
-    """Compute the numbers of each instance, task and repeat."""
+def values(
+    records: pd.DataFrame, items: pd.DataFrame, preset: str
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Compute the numbers of each instance, and those that the released code prints.
+
+    Returns:
+        A row per instance, task and repeat (a unit): `KEYS`, the columns of numbers that
+        `outcomes` describes, and `score_N_words`, the points of instances with N words. Then, by
+        category, task and repeat, the printed `score` and the number of replies at which the code
+        `stops`; None unless the preset is `official`.
+    """
     cells = records.groupby(["category", "task"], sort=False).ngroup()
     names = [*KEYS, "request", "response", "error", "logprobs", "parsed"]
     rows = records[names].assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
@@ -84,7 +79,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
             columns.setdefault(name, np.full(len(units), np.nan))[units_of_task.index] = values
     table = pd.concat([units[KEYS].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     rows = table.assign(cluster=table.item_id, stratum=table.category)
-    return Values(rows, pd.concat(printed).sort_index() if printed else None)
+    return rows, pd.concat(printed).sort_index() if printed else None
 
 
 def _officially(

@@ -57,8 +57,6 @@ FOLDERS = ("xlsx_files", "", "csv_files")
 SUFFIXES = (".xlsx", ".csv")
 # The demonstration file of the release, the default of its `eval.py`, which is not a category.
 DEMONSTRATION = "test"
-# The numbers of the release, from the paper's abstract and from the data card on the Hub.
-RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}
 SEPARATORS = {"comma": "，", "any": "，,、;；"}
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -121,7 +119,11 @@ class RowError(NamedTuple):
     row: int
     column: str
     what: str
-    value: str = ""
+
+    def message(self, path: Path) -> str:
+        """Name the file, the row, the column and the reason."""
+        column = f", column `{self.column}`" if self.column else ""
+        return f"{path}, row {self.row}{column}: {self.what}"
 
 
 def arrange(names: Sequence[str]) -> dict[str, str]:
@@ -218,12 +220,10 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
         good = [row for row in rows if isinstance(row, Instance)]
         wrong = [row for row in rows if isinstance(row, RowError)]
         if wrong and (chosen["bad_rows"] != "leave_out" or not good):
-            row, column, what, _ = wrong[0]
-            location = f"{path}, row {row}" + (f", column `{column}`" if column else "")
             remedy = ", `--set bad_rows=leave_out` runs without them" if good else ""
             raise BadInput(
-                f"{location}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
-                f"`bench data mcbe --check` lists them{remedy}"
+                f"{wrong[0].message(path)}; wrong rows: {len(wrong):,} of {len(rows):,}; `bench "
+                f"data mcbe --check` lists them{remedy}"
             )
         if wrong:
             effects.append(SettingEffect(category, "", len(wrong), left_out, True))
@@ -295,7 +295,7 @@ def _instance(
     )
     for is_broken, column, what in rules:
         if is_broken:
-            return RowError(row.number, column, what, cells[column])
+            return RowError(row.number, column, what)
     # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
     text = "\0".join((cells | {"score": repr(score)}).values())
     return Instance(

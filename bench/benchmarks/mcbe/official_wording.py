@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from bench.benchmarks.mcbe.requests import CRITERIA
 from bench.data.official_wording import OfficialPrompts, parse_script, template
 
 SCRIPTS = ("eval.py", "utils.py")
@@ -36,24 +37,17 @@ def prompts(scripts: Path) -> dict[str, Any]:
     nodes = [node for name in SCRIPTS for node in ast.walk(parse_script(scripts / name))]
     functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
     analysis, *judging = _prompts(functions["bias_analysis"])
-    # `sub_scores[0] *= 3.5` and so on.
-    weights = [
-        ast.literal_eval(node.value)
-        for node in ast.walk(functions["bias_analysis"])
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
-    ]
     criteria = []
     judges = set()
     matches = filter(None, map(JUDGE_PROMPT.fullmatch, judging))
-    for match, weight in zip(matches, weights, strict=True):
+    for match, criterion in zip(matches, CRITERIA, strict=True):
         text = match[4].replace("{{", "{").replace("}}", "}")
-        criteria.append({"text": text, "maximum": int(match[2]), "weight": weight})
+        criteria.append({"text": text, "maximum": int(match[2]), "weight": criterion.weight})
         judges.add(f"{match[1]}{{maximum}}{match[3]}{{criterion}}{match[5]}")
     (judge,) = judges
-    tables: dict[str, Any] = {}
-    for task, function in FUNCTIONS.items():
-        (prompt,) = _prompts(functions[function])
-        tables[task] = {"prompt": prompt}
+    tables: dict[str, Any] = {
+        task: {"prompt": _prompts(functions[function])[0]} for task, function in FUNCTIONS.items()
+    }
     judge_table = {"prompt": judge, "criteria": criteria}
     return tables | {"bias_analysis": {"prompt": analysis, "judge": judge_table}}
 

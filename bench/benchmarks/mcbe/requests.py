@@ -151,7 +151,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     if task == "ss":
         return letter(response, LETTERS) or by_place(response, LETTERS, LETTERS)
     if task == "sc":
-        return label(response, item.labels)
+        return named(response, {label: label for label in item.labels}).value
     if task == "ba" and request == "answer":
         return response.strip()
     value = rating(response, SEVEREST if task == "bs" else criterion(request).maximum)
@@ -182,11 +182,6 @@ def criterion(request: str) -> Criterion:
     return CRITERIA[int(request.partition(":")[2]) - 1]
 
 
-def label(response: str, labels: Sequence[str]) -> str:
-    """Read the label that a reply chooses; empty if it chooses none or several."""
-    return named(response, {name: name for name in labels}).value
-
-
 def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:
     version = "none: the bare sentence" + (", after a first special token" if bos else "")
     for item in items:
@@ -214,8 +209,7 @@ def _classification(
             random.Random(f"{seed}:{item.category}").shuffle(labels)
         # The released prompt shows the labels as Python prints a list.
         listed = separator.join(labels) if isinstance(separator, str) else str(labels)
-        ask = partial(Request, item.category, "sc", item.item_id, request_type="generate")
-        ask = partial(ask, prompt_version=prompts.label)
+        ask = _generate(item, "sc", prompts)
         key = Key(answers=item.labels, correct=item.subtype)
         answer = ask("answer", prompt="", key=key, max_new_tokens=LONG)
         if order != "judge":
@@ -225,6 +219,11 @@ def _classification(
         key = Key(answers=("1", "2"), correct="1")
         yield ask("order", prompt=question, key=key, max_new_tokens=SHORT)
         yield replace(answer, after="order", then=partial(_ordered, template, listed, item))
+
+
+def _generate(item: Instance, task: str, prompts: PromptSet) -> partial[Request]:
+    request = partial(Request, item.category, task, item.item_id, request_type="generate")
+    return partial(request, prompt_version=prompts.label)
 
 
 def _ordered(
@@ -270,8 +269,7 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
     judge = prompts.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
     criteria = _criteria(prompts)
     for item in items:
-        ask = partial(Request, item.category, "ba", item.item_id, request_type="generate")
-        ask = partial(ask, prompt_version=prompts.label)
+        ask = _generate(item, "ba", prompts)
         prompt = template.format(word=item.words[0], sentence=_default(item))
         key = Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation)
         yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG)
@@ -303,8 +301,8 @@ def _scoring(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Ite
     for item in items:
         prompt = template.format(sentence=_default(item))
         key = Key(grades, biased="0", correct=f"{item.score:g}")
-        ask = partial(Request, item.category, "bs", item.item_id, "answer", "generate")
-        yield ask(prompt, prompts.label, key, max_new_tokens=LONG, until=until)
+        ask = _generate(item, "bs", prompts)
+        yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG, until=until)
 
 
 def _default(item: Instance) -> str:

@@ -9,6 +9,7 @@ categories. A missing score is skipped and named in the note.
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from statistics import fmean
 from typing import Any
 
@@ -24,15 +25,7 @@ from bench.benchmarks.mcbe.constant_answers import (
     incomplete_lists,
     random_chooser,
 )
-from bench.benchmarks.mcbe.instances import (
-    BOUNDS,
-    DECAY,
-    KEYS,
-    MEASURES,
-    Values,
-    outcomes,
-    values,
-)
+from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, KEYS, MEASURES, outcomes, values
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
 from bench.metrics.engine import Metric, Scoring, averages
@@ -72,7 +65,7 @@ def scoring(
     Args:
         common: the tasks of `score_common`; default: `COMMON`.
     """
-    return McbeScoring(values(records, items, preset), records, items, preset, common)
+    return McbeScoring(*values(records, items, preset), records, items, preset, common)
 
 
 def score_metrics(rows: pd.DataFrame, preset: str, common: Sequence[str]) -> Iterator[Metric]:
@@ -127,23 +120,25 @@ class McbeScoring(Scoring):
 
     def __init__(
         self,
-        measured: Values,
+        rows: pd.DataFrame,
+        printed_scores: pd.DataFrame | None,
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
         common: Sequence[str] = (),
     ) -> None:
-        self.measured = measured
+        self.rows_as_asked = rows
+        self.printed_scores = printed_scores
         self.records = records
         self.items = items
         self.common = tuple(common or COMMON)
-        order = pd.Index(items.category.unique()).get_indexer(measured.rows.category)
-        rows = measured.rows.iloc[np.argsort(order, kind="stable")]
+        order = pd.Index(items.category.unique()).get_indexer(rows.category)
+        rows = rows.iloc[np.argsort(order, kind="stable")]
         numbers = [str(name) for name in rows if name not in (*KEYS, "cluster", "stratum")]
         super().__init__(rows, numbers, list(score_metrics(rows, preset, self.common)), preset)
 
     def outcomes(self) -> pd.DataFrame:
-        return outcomes(self.measured.rows)
+        return outcomes(self.rows_as_asked)
 
     @cached_property
     def repeats(self) -> np.ndarray:
@@ -178,10 +173,10 @@ class McbeScoring(Scoring):
 
     def printed(self, metric: Metric) -> "pd.Series[float] | None":
         """Return the scores that the released code prints for a metric; None if it prints none."""
-        if self.measured.printed is None or metric.top != "score" or not metric.mean_over:
+        if self.printed_scores is None or metric.top != "score" or not metric.mean_over:
             return None
         levels: list[Any] = [*metric.mean_over, "repeat"]
-        return self.measured.printed.score.reorder_levels(levels)
+        return self.printed_scores.score.reorder_levels(levels)
 
     def values(self, metric: Metric) -> np.ndarray:
         if metric.name != "score_sd":
@@ -226,10 +221,11 @@ class McbeScoring(Scoring):
     def annotate(self, metric: Metric, row: Score) -> Score:
         baseline = self.baseline(metric, row.category)
         by_letters = self.first != EVEN and metric.task == "ss" and baseline > 1
-        categories = {row.category}
-        if row.category == ALL:  # without those that the mean leaves out
-            categories = set(np.array(self.categories)[self.in_mean(metric)])
-        tasks = [task for task in metric.used_tasks if categories & self.categories_asked[task]]
+        is_counted = np.array(self.categories) == row.category
+        if row.category == ALL:  # without the categories that the mean leaves out
+            is_counted = self.in_mean(metric)
+        is_asked = self.asked_tasks(metric)[is_counted].any(0)
+        tasks = list(compress(metric.used_tasks, is_asked))
         alike = [task for task in tasks if (row.category, task) in self.constant_answers]
         return row._replace(
             note=self.note(metric, row.category, row.score) or row.note,
@@ -237,12 +233,6 @@ class McbeScoring(Scoring):
             baseline_of=LETTERS_ALONE if by_letters else "",
             by_habit=2 * len(alike) >= len(tasks),  # at least half of the tasks
         )
-
-    @cached_property
-    def categories_asked(self) -> dict[str, set[str]]:
-        """The categories that were asked each task."""
-        by_task = self.rows.groupby("task").category
-        return {str(task): set(names) for task, names in by_task}
 
     def asked_tasks(self, metric: Metric) -> np.ndarray:
         """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
@@ -277,27 +267,22 @@ class McbeScoring(Scoring):
         if metric.name not in SCORES:
             return ""
         if task != ALL:
-            cells = [(name, task) for name in (self.categories if is_all else [category])]
-            notes = [
-                self.gaps(metric, self.means_of_tasks[task]) if is_all else "",
-                *map(self.stops.get, cells),
-            ]
+            categories = self.categories if is_all else [category]
+            stops = [self.stops.get((name, task), "") for name in categories]
+            gaps = self.gaps(metric, self.means_of_tasks[task]) if is_all else ""
             warning = ""
             if metric.name == "score":
                 warning = self.constant_answers.get((category, task), "")
                 # Constant answers are graver than unreadable scenarios.
                 if task == "ss" and not warning:
-                    counts = [self.scenarios.get(name, (0, 0)) for name, _ in cells]
-                    warning = incomplete_lists(*np.sum(counts, axis=0))
-            return join_notes(*dict.fromkeys(filter(None, notes)), warning)
+                    rows = self.rows[(self.rows.task == task) & self.rows.category.isin(categories)]
+                    warning = incomplete_lists(rows.scored.sum(), len(rows))
+            return join_notes(gaps, *dict.fromkeys(stops), warning)
         if not is_all or metric.name == "score_by_task":
             k = [*self.categories, ALL].index(category)
             is_asked = np.vstack([self.asked, self.asked.any(0)])[k]
-            undefined = [
-                name
-                for name in sorted(self.tasks, key=list(TASKS).index)
-                if is_asked[self.tasks.index(name)] and math.isnan(self.means_of_tasks[name][k])
-            ]
+            names = sorted(compress(self.tasks, is_asked), key=list(TASKS).index)
+            undefined = [name for name in names if math.isnan(self.means_of_tasks[name][k])]
             return f"no number in {', '.join(undefined)}" if undefined else ""
         note = self.gaps(metric, self.observed_means(metric))
         if math.isnan(score):
@@ -306,13 +291,6 @@ class McbeScoring(Scoring):
         if metric.name == "score_common" and missing:
             note = join_notes(note, f"without {missing}, which was not asked")
         return note
-
-    @cached_property
-    def scenarios(self) -> dict[str, tuple[int, int]]:
-        """The numbers of instances of scenario selection by category: with a score, and all."""
-        rows = self.rows[self.rows.task == "ss"]
-        by_category = rows.groupby("category").scored
-        return {str(name): (int(scored.sum()), len(scored)) for name, scored in by_category}
 
     @cached_property
     def means_of_tasks(self) -> dict[str, np.ndarray]:
@@ -331,11 +309,11 @@ class McbeScoring(Scoring):
     @cached_property
     def stops(self) -> dict[Cell, str]:
         """Why the released code prints no number: it stops at an answer that it cannot take."""
-        if self.measured.printed is None:
+        if self.printed_scores is None:
             return {}
         answers: Any = self.rows.groupby(["category", "task"]).answered.sum()
         reasons: dict[Cell, str] = {}
-        groups: Any = self.measured.printed.groupby(["category", "task"])
+        groups: Any = self.printed_scores.groupby(["category", "task"])
         for key, printed in groups:
             odd = printed.score[~np.isfinite(printed.score)]
             if stops := printed.stops.sum():

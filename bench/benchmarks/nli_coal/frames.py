@@ -13,12 +13,7 @@ from bench.data.readers import read_table, read_toml
 SLOT = "[Sub]"
 # The files of a language pack, from which `notebooks/curation/nli_sets.py` builds sets, and their
 # folder in built sets, which we read for the gender words.
-PACK_FILES = SETTINGS, OCCUPATIONS, FRAMES, TERMS = (
-    "pack.toml",
-    "occupations.tsv",
-    "frames.txt",
-    "terms.tsv",
-)
+PACK_FILES = ("pack.toml", "occupations.tsv", "frames.txt", "terms.tsv")
 PACK = "pack"
 GENDERS = ("feminine", "masculine", "neutral")
 # Languages without blanks between words.
@@ -107,7 +102,7 @@ def _filler(premise: str, parts: list[str]) -> str:
 
 def read_terms(folder: Path) -> tuple[Terms, Match]:
     """Read the gender words of a language pack, and how to find them in a sentence."""
-    path = folder / TERMS
+    path = folder / "terms.tsv"
     terms: dict[str, list[str]] = {gender: [] for gender in GENDERS}
     for row in read_table(path, ["word", "gender"]):
         word = row["word"].strip()
@@ -127,14 +122,9 @@ def read_terms(folder: Path) -> tuple[Terms, Match]:
             f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in "
             "pairs, so there have to be as many, one at least"
         )
-    settings = read_toml(folder / SETTINGS)
+    path = folder / "pack.toml"
+    settings = read_toml(path)
     match = settings.get("match", match_of(str(settings.get("language", ""))))
     if match not in get_args(Match):
-        path = folder / SETTINGS
         raise BadInput(f"{path}, key `match`: {expected(match, get_args(Match), 'match')}")
     return {gender: tuple(words) for gender, words in terms.items()}, match
-
-
-def gender_words(terms: Terms) -> list[str]:
-    """List the feminine and the masculine words of a language."""
-    return [word for gender in ("feminine", "masculine") for word in terms[gender]]

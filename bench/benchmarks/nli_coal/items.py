@@ -12,13 +12,11 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, Strict, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass as validated
+from pydantic import BaseModel, Field, Strict, ValidationError
 
 from bench.benchmarks.nli_coal.frames import (
     PACK,
@@ -125,8 +123,7 @@ Sentence = Annotated[
 ]
 
 
-@validated(frozen=True)
-class Row:
+class Row(BaseModel):
     """A line of a file; the right answer to an evaluation pair is always neutral."""
 
     sentence1: Sentence
@@ -135,24 +132,6 @@ class Row:
     id: Annotated[int, Strict(), Field(ge=0, lt=MAX_ID)] = -1
     occ_word: str = ""
     occ_type: Literal["", "female-stereo", "male-stereo", "neutral"] = ""
-
-
-ROW = TypeAdapter(Row)
-
-
-@cache
-def known_words() -> dict[str, Any]:
-    """Read the lists of gendered words and of occupations that imply a gender."""
-    return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
-
-
-def english_words(folder: Path, language: str) -> dict[str, str]:
-    """Map the occupations of a language to English words, by its list of occupations if any."""
-    words: dict[str, str] = {}
-    for path in sorted(folder.glob(OCCUPATION_LIST.format(language=language))):
-        cells = [line.rstrip("\r").split("\t") for _, line in read_lines(path)]
-        words |= {row[1].strip(): row[0].strip().replace("_", " ") for row in cells if len(row) > 1}
-    return words
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
@@ -171,10 +150,8 @@ def files(folder: Path) -> dict[str, list[Path]]:
             lists = sorted(language_folder.glob(OCCUPATION_LIST.format(language=language)))
             pack = [language_folder / PACK / name for name in PACK_FILES]
             by_language[language] = [*paths, *(path for path in (*lists, *pack) if path.is_file())]
-    released = [language for language in CATEGORIES if language in by_language]
-    return {
-        language: by_language[language] for language in dict.fromkeys([*released, *by_language])
-    }
+    order = {language: k for k, language in enumerate(CATEGORIES)}
+    return dict(sorted(by_language.items(), key=lambda pair: order.get(pair[0], len(order))))
 
 
 def language_folders(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -196,50 +173,54 @@ def gender_terms(language_folder: Path, language: str) -> tuple[Terms, Match]:
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one."""
-    pairs = list(_pairs(folder, categories, settings))
-    # Effects of `anomalies` are corrections, made or possible; `definitional` leaves pairs out.
-    counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
-    effects = [
-        SettingEffect(language, name, number, what, what == DEFINITIONAL)
-        for (language, name, what), number in counts.items()
-    ]
-    return Loaded([pair for pair, effect in pairs if effect != DEFINITIONAL], effects)
-
-
-def _pairs(
-    folder: Path, languages: Sequence[str], chosen: Mapping[str, str]
-) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of languages, each with the effect that a setting has or could have."""
-    settings = with_defaults(SETTINGS, chosen)
+    chosen = with_defaults(SETTINGS, settings)
     paths_of_language = files(folder)
-    for language in languages:
+    pairs: list[Pair] = []
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for language in categories:
         language_folder = paths_of_language[language][0].parents[2]
-        tokens = settings["tokens"] if language == TOKENIZED else "plain"
-        paths = _variant(language_folder, settings["set"], tokens)
+        tokens = chosen["tokens"] if language == TOKENIZED else "plain"
+        paths = _variant(language_folder, chosen["set"], tokens)
         if not paths:
-            names, suffix = VARIANTS[settings["set"], tokens]
+            names, suffix = VARIANTS[chosen["set"], tokens]
             raise BadInput(
-                f"{language_folder}: has no such sets (set={settings['set']}, tokens={tokens}); "
+                f"{language_folder}: has no such sets (set={chosen['set']}, tokens={tokens}); "
                 f"expected bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other "
                 "two; other languages may have them"
             )
         excluded = set()
-        if settings["definitional"] == "leave_out":
+        if chosen["definitional"] == "leave_out":
             excluded = _definitional(language_folder, language)
-        # The ids of the language, by set.
+        # The ids of the language.
         seen: set[int] = set()
         for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
-            for pair, anomaly in _read(path, language, name, seen, settings):
-                is_excluded = name == "ns" and pair.occupation in excluded
-                yield pair, DEFINITIONAL if is_excluded else anomaly
+            for pair, effect in _read(path, language, name, seen, chosen):
+                if name == "ns" and pair.occupation in excluded:
+                    effect = DEFINITIONAL
+                else:
+                    pairs.append(pair)
+                if effect:
+                    counts[language, name, effect] += 1
+    # Effects of `anomalies` are corrections, made or possible; `definitional` leaves pairs out.
+    effects = [
+        SettingEffect(language, name, number, what, what == DEFINITIONAL)
+        for (language, name, what), number in counts.items()
+    ]
+    return Loaded(pairs, effects)
 
 
 def _definitional(language_folder: Path, language: str) -> set[str]:
     """List the occupations that mean a man or a woman by themselves, or in English."""
-    definitional = set(known_words()["definitional"])
+    lists = tomllib.loads(Path(__file__).with_name("definitional.toml").read_text("utf-8"))
+    definitional = set(lists["definitional"])
     if language == "en":
         return definitional
-    english = english_words(language_folder, language)
+    english: dict[str, str] = {}
+    for path in sorted(language_folder.glob(OCCUPATION_LIST.format(language=language))):
+        for _, line in read_lines(path):
+            cells = line.rstrip("\r").split("\t")
+            if len(cells) > 1:
+                english[cells[1].strip()] = cells[0].strip().replace("_", " ")
     if not english:
         raise BadInput(
             f"{language_folder}: definitional=leave_out needs "
@@ -271,7 +252,7 @@ def _read(
     for line, fields in read_json_lines(path):
         location = f"{path}, line {line}"
         try:
-            row = ROW.validate_python(fields)
+            row = Row.model_validate(fields)
         except ValidationError as error:
             first = error.errors()[0]
             raise BadInput(f"{location}, field `{first['loc'][0]}`: {explained(first)}") from None
@@ -290,11 +271,7 @@ def _read(
         anomaly = ""
         kind: str = row.occ_type
         aligned = align(premise, hypothesis, terms, match, word)
-        if aligned:
-            gender = aligned.gender
-            term = aligned.term
-        else:
-            gender, term = _added_gender(row, terms, match)
+        gender, term = aligned[2:] if aligned else _added_gender(row, terms, match)
         if not term:
             all_terms = " or ".join(chain.from_iterable(terms.values()))
             raise BadInput(
@@ -309,7 +286,6 @@ def _read(
                 kind = TYPES.get((name, gender), "")
             else:
                 anomaly += " (--set anomalies=repair takes it from these)"
-        frame = aligned.frame if aligned else ""
         pair = Pair(
             category=language,
             id=number,
@@ -320,7 +296,7 @@ def _read(
             occupation_type=kind,
             gender=gender,
             term=term,
-            frame=frame,
+            frame=aligned.frame if aligned else "",
         )
         yield pair, anomaly
     if len(seen) == before:

@@ -1,13 +1,9 @@
 """NLI-CoAL's answers, one row per pair, with the columns that scores add up."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from bench.data import with_items
-from bench.metrics.engine import Sums
 from bench.tasks.nli_labels import LABELS
 
 SETS = ("ps", "as", "ns")
@@ -32,38 +28,6 @@ READ = [
 SUMS = [*COUNTS, *PROBABILITIES, *ABOVE, *READ]
 # We resample sentences too, each with all its occupations.
 CROSSED = ("category", "sentence")
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Sums by set, gender and label, of n languages or resamples."""
-
-    sums: Sums
-
-    @property
-    def counts(self) -> np.ndarray:
-        """The readable answers: float64 [n, set, gender, label]."""
-        return self._added(CELLS).reshape(-1, len(SETS), len(GENDERS), len(LABELS))
-
-    @property
-    def shares(self) -> np.ndarray:
-        """The same in probabilities of the labels, if there are some."""
-        return self._added(PROBABILITIES).reshape(-1, len(SETS), len(GENDERS), len(LABELS))
-
-    @property
-    def above(self) -> np.ndarray:
-        """Answers with a probability of neutral above each tau: float64 [n, tau]."""
-        return self._added(ABOVE)
-
-    @property
-    def neutral_terms(self) -> np.ndarray:
-        """Answers to neutral terms: float64 [n, label]."""
-        return self._added(NEUTRAL_COUNTS)
-
-    def _added(self, columns: Sequence[str]) -> np.ndarray:
-        # The columns are next to each other, so one slice is faster than a sum for each column.
-        first = self.sums.columns.index(columns[0])
-        return self.sums.added(slice(first, first + len(columns))).reshape(-1, len(columns))
 
 
 def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -94,12 +58,10 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     frames = rows["frame"] if "frame" in rows else pd.Series("", index=rows.index)
     rows["sentence"] = frames.where(frames != "", rows.premise)
     probabilities = _probabilities(rows)
-    rows["probable"] = ~np.isnan(probabilities[:, 0])
-    scored = (rows.probable & rows.task.isin(SETS)).to_numpy()
+    scored = ~np.isnan(probabilities[:, 0]) & rows.task.isin(SETS).to_numpy()
+    rows["probable"] = scored
     label_shares = np.where(scored[:, None], probabilities, 0.0)
-    sums = dict(
-        zip(ABOVE, (label_shares[:, LABELS.index("neutral")] > tau for tau in TAUS), strict=True)
-    )
+    sums = {f"above_{tau}": label_shares[:, LABELS.index("neutral")] > tau for tau in TAUS}
     names = (rows.task + "_" + rows.gender).mask(rows.task == NEUTRAL_TERMS, NEUTRAL_TERMS)
     cells = names.to_numpy(object)
     labels = rows.label.to_numpy(object)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from bench.benchmarks.nli_coal.formulas import (
     WOMAN,
     N,
     by_set,
+    counts_of,
     directional_gap_balanced,
     gap,
     score_metrics,
@@ -30,11 +30,9 @@ from bench.benchmarks.nli_coal.outcomes import (
     NEUTRAL_TERMS,
     SETS,
     SUMS,
-    Tables,
     answers,
     outcomes,
 )
-from bench.core.errors import BadInput
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.table import (
     ALL,
@@ -52,8 +50,6 @@ from bench.tasks.nli_labels import LABELS
 CARDS = read_cards(__file__)
 PRIMARY_METRICS = read_primary_metrics(__file__)
 METRICS = Metrics(PRIMARY_METRICS, CARDS, presets_agree=True)
-# Tables of the paper are rounded to three digits, so the sum of a row may miss 1 by this much.
-TOLERANCE = 0.002 + 1e-9
 # If the labels of PS and AS differ by less than this share of the labels that are not neutral, they
 # show no direction of stereotype.
 NO_DIRECTION = 0.02
@@ -85,48 +81,6 @@ PREDICTORS = {
     "its opposite, neutral without one": "CC EE NN",
 }
 LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1 / 3)}
-
-
-class Scores(NamedTuple):
-    """FN and CoAL of a model."""
-
-    fraction_neutral_bias: float
-    coal: float
-
-
-def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequence[float]) -> Scores:
-    """Compute FN and CoAL from shares of labels.
-
-    Args:
-        distributions: 3 x 3; rows PS, AS, NS; columns entailment, contradiction, neutral; a row
-            sums to 1.
-        sizes: numbers of pairs in PS, AS, NS; they weigh FN, not CoAL.
-
-    Raises:
-        BadInput: another shape, counts or percentages in place of shares, or sizes not above 0.
-
-    Examples:
-        >>> table = [[0.6, 0.1, 0.3], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
-        >>> round(scores(table, sizes=[100, 100, 200]).coal, 3)
-        0.433
-    """
-    try:
-        table = np.array(distributions, np.float64)
-        weights = np.array(sizes, np.float64)
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
-    if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
-        raise BadInput(f"sizes: {list(sizes)}; expected three positive numbers, for PS, AS, NS")
-    is_share = table.shape == (3, 3) and (table >= 0).all()
-    if not is_share or not (abs(table.sum(1) - 1) <= TOLERANCE).all():
-        raise BadInput(
-            f"distributions: {table.tolist()}; expected rows PS, AS, NS and columns "
-            f"{', '.join(LABELS)}, shares that sum to 1 in each row, not counts or percentages"
-        )
-    return Scores(
-        float(1 - table[:, 2] @ weights / weights.sum()),
-        float((table[0, 0] + table[1, 1] + 1 - table[2, 2]) / 3),
-    )
 
 
 def predictors(items: pd.DataFrame) -> pd.DataFrame:
@@ -178,8 +132,13 @@ class NliScoring(Scoring):
 
     def annotate(self, metric: Metric, row: Score) -> Score:
         if metric.task == ALL and not math.isnan(row.score):
-            note = self.warnings[row.category]
-            row = row._replace(note=note, by_habit=row.category in self.habitual)
+            languages: dict[str, list[str]] = {}
+            for language, text in self.warnings.items():
+                if text and row.category in (language, ALL):
+                    languages.setdefault(text, []).append(language)
+            notes = [text.format(f"({', '.join(names)})") for text, names in languages.items()]
+            by_habit = bool(languages.keys() - {ALL_NEUTRAL})
+            row = row._replace(note="; ".join(notes), by_habit=by_habit)
         # A language gets bounds only if too few of its answers could be read.
         if self.rates[row.category] >= READABLE:
             row = row._replace(bound_low=math.nan, bound_high=math.nan)
@@ -195,26 +154,12 @@ class NliScoring(Scoring):
 
     @cached_property
     def warnings(self) -> dict[str, str]:
-        """Warnings, by language and over all, of labels that do not depend on the pair."""
-        languages: dict[str, list[str]] = {}
-        for language, text in self.texts.items():
-            if text:
-                languages.setdefault(text, []).append(language)
-        over_all = [text.format(f"({', '.join(names)})") for text, names in languages.items()]
-        by_language = {name: text.format(f"({name})") for name, text in self.texts.items()}
-        return {**by_language, ALL: "; ".join(over_all)}
+        """Warnings, by language, of labels that do not depend on the pair, or "".
 
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """The warnings by language, with a placeholder for the languages."""
-        counts = Tables(self.of_tasks(())).counts[:, None]
+        They have a placeholder for the languages.
+        """
+        counts = counts_of(self.of_tasks(()))[:, None]
         return dict(zip(self.categories, map(_warning, counts), strict=True))
-
-    @cached_property
-    def habitual(self) -> set[str]:
-        """The languages with a constant answer other than neutral, and `all` if there is one."""
-        names = {name for name, text in self.texts.items() if text not in ("", ALL_NEUTRAL)}
-        return names | {ALL} if names else set()
 
     def ends_of_parts(self, metric: Metric) -> np.ndarray:
         values = [metric.values(sums) for sums in self.extremes]
@@ -222,27 +167,27 @@ class NliScoring(Scoring):
 
     @cached_property
     def extremes(self) -> list[Sums]:
-        """The sums of each language for all ways to fill in its unreadable labels."""
-        return [Sums(self.columns, self._extremes(k)) for k in range(len(self.categories))]
-
-    def _extremes(self, language: int) -> np.ndarray:
-        """Return the sums of one language for all ways to fill in its unreadable labels.
+        """The sums of each language for all ways to fill in its unreadable labels.
 
         All unreadable answers of a set and gender get one label; each combination of labels is a
         row of the sums [ways, columns]. The bounds of a score are its extremes over the rows.
         """
-
-        def unread(task: str, gender: str = "") -> float:
-            sums = self.of_tasks([task])
-            return float((sums[f"answered{gender}"] - sums[f"parsed{gender}"])[language])
-
-        cells = [unread(name, f"_{gender}") for name in SETS for gender in GENDERS]
-        labels = np.array(list(product(range(len(LABELS)), repeat=len(cells))))
+        labels = np.array(list(product(range(len(LABELS)), repeat=len(SETS) * len(GENDERS))))
         chosen = np.eye(len(LABELS))[labels]  # [ways, cells, labels]
-        added = (chosen * np.array(cells)[:, None]).reshape(len(labels), -1)
-        values = np.tile(self.observed[language].sum(0), (len(labels), 1))
-        values[:, : len(COUNTS)] += np.hstack([added, unread(NEUTRAL_TERMS) * chosen[:, -1]])
-        return values
+        unread = []
+        for name, gender in product(SETS, GENDERS):
+            sums = self.of_tasks([name])
+            unread.append(sums[f"answered_{gender}"] - sums[f"parsed_{gender}"])
+        terms = self.of_tasks([NEUTRAL_TERMS])
+        unread_terms = terms["answered"] - terms["parsed"]
+        extremes = []
+        for language, observed in enumerate(self.observed.sum(1)):
+            added = (chosen * np.array(unread)[:, language, None]).reshape(len(labels), -1)
+            values = np.tile(observed, (len(labels), 1))
+            of_terms = unread_terms[language] * chosen[:, -1]
+            values[:, : len(COUNTS)] += np.hstack([added, of_terms])
+            extremes.append(Sums(self.columns, values))
+        return extremes
 
 
 def _warning(counts: np.ndarray) -> str:

@@ -139,19 +139,15 @@ def test_an_odd_cell_is_reported_once_and_read(tmp_path):
     write(tmp_path / "age.csv", *rows)
     # Worldview may have no placeholder and one word.
     write(tmp_path / "worldview.csv", GOOD | {"sentence": "要。", "words": "甲"})
-    *odd, label = found(tmp_path)
-    assert label == "worldview.csv 1 subtype: is a label that no other row has"
-    for row, ((_, column, what), text) in enumerate(zip(CASES["odd"], odd, strict=True), start=1):
+    odd = zip(CASES["odd"], found(tmp_path), strict=True)
+    for row, ((_, column, what), text) in enumerate(odd, start=1):
         assert text.startswith(f"age.csv {row} {column}: ")
         assert what in text
     assert len(mcbe.load(tmp_path, ["age"]).items) == len(rows)
 
 
-def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path):
-    labels = ["职场", "职场评价", "IT 业", "ｉｔ业", "其他"]
-    rows = [row | {"subtype": label} for row, label in zip(ROWS, labels * 2, strict=True)]
-    write(tmp_path / "gender.csv", GOOD, *rows)
-    rows = [rows[0], GOOD | {"context": "后来，", "score": "5"}, GOOD | {"words": "甲， 乙"}]
-    write(tmp_path / "age.csv", *rows, GOOD | {"context": "种", "subtype": "职"})
-    assert found(tmp_path, part="label") == CASES["labels"]
+def test_rows_that_repeat_are_reported(tmp_path):
+    write(tmp_path / "gender.csv", GOOD, *ROWS)
+    rows = [ROWS[0], GOOD | {"context": "后来，", "score": "5"}, GOOD | {"words": "甲， 乙"}]
+    write(tmp_path / "age.csv", *rows)
     assert found(tmp_path, part="repeats") == CASES["repeats"]
