@@ -61,8 +61,8 @@ class Endpoint(Model):
     """
 
     # A server may not support all of these.
-    request_types = ("nll", "choose", "generate")
-    answer_modes = ("text", "letters")
+    request_types: tuple[str, ...] = ("nll", "choose", "generate")
+    answer_modes: tuple[str, ...] = ("text", "letters")
     takes = ("limits", "keys", "generation")
     stays_here = True
 

@@ -14,9 +14,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import (
     Answer,
     Decoding,
-    Model,
     Options,
-    Tally,
     digest,
     not_finite,
 )
@@ -34,7 +32,7 @@ class Causal(LocalModel):
     request_types = ("nll", "choose", "generate")
     answer_modes = ("text", "letters", "options")
 
-    def __init__(self, pretrained: Pretrained, generation: Generation) -> None:
+    def __init__(self, pretrained: Pretrained) -> None:
         super().__init__(pretrained)
         network, tokenizer = self.network, self.tokenizer
         self._configuration = network.generation_config
@@ -57,11 +55,11 @@ class Causal(LocalModel):
                 "architecture for that in its config.json (BertForMaskedLM, for example), "
                 f"otherwise {SERVE}"
             )
-        self._follow(generation)
 
-    def _follow(self, generation: Generation) -> None:
-        """Generate replies by these options; refuse them if the model cannot follow them."""
+    def follow(self, generation: Generation) -> None:
         tokenizer, self.generation = self.tokenizer, generation
+        self._reader = copy.copy(self._reader)  # that of another model counts its own tokens
+        self._reader.tally = self.tally
         self.chat = ChatFormatter(self.id, tokenizer, generation)
         self.require_embeddings(self.chat.encode([self.chat.example])[0])
         ends = end_tokens(self._configuration, tokenizer, self.chat.end_of_turn())
@@ -69,7 +67,6 @@ class Causal(LocalModel):
         if not self._generator.in_batches:
             both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
             self.batches = f"one text at a time, because {both} differ in a batch"
-        self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         ignored = self._generator.ignored
@@ -80,13 +77,6 @@ class Causal(LocalModel):
             **self.chat.describe(),
             **self.generation.describe(),
         }
-
-    def again(self, generation: Generation) -> Model:
-        other = copy.copy(self)
-        other._reader = copy.copy(self._reader)
-        other._reader.tally = Tally()
-        other._follow(generation)
-        return other
 
     def resume(self, described: Mapping[str, Any]) -> None:
         if "prompt_date" in described:

@@ -105,10 +105,16 @@ class LocalModel(Model):
         }
 
     def again(self, generation: Generation) -> Model:
-        generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
         other = copy.copy(self)
         other.tally = Tally()
+        other.follow(generation)
         return other
+
+    def follow(self, generation: Generation) -> None:
+        """Generate replies by these options; refuse them if the model cannot follow them."""
+        generation.refuse(
+            generation.changed(), f"model {self.id} is a {self.kind} and writes no replies"
+        )
 
     def check_texts(
         self, texts: Iterable[Collection[int]], lengths: Sequence[int], name: str = "the text"

@@ -31,7 +31,7 @@ from bench.tasks.request import Turns
 TRIAL_LENGTHS = (150, 40, 9, 2)
 # For the self-test of classifiers; in some models, padding changes only few of these pairs.
 TRIAL_PAIRS = [("a", "a"), ("He has 12.", "她有 3 本书。"), ("她是医生。", "I"), ("a, a, a.", "a")]
-# Simple pairs by language, whose labels are beyond doubt.
+# Simple pairs by language that have only one right label.
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
 

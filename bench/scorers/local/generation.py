@@ -159,8 +159,7 @@ class Generator:
             # Some values have no effect, for example one beam.
             if not is_followed and (value is True or value not in (None, False, 0, 1)):
                 self.ignored.append(name)
-        stops = getattr(config, "stop_strings", None) or []
-        stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+        stops = getattr(config, "stop_strings", None)
         self.stop = StopStringCriteria(tokenizer, stops) if stops else None
         self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
         # Halved permanently when memory runs out.
