@@ -26,7 +26,7 @@ from bench.report.jobs import Job, page_jobs
 from bench.report.site import Page
 from bench.report.study import ANSWERS, INDEX, Study, is_own
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
-from bench.run import summed
+from bench.run.costs import summed
 from bench.runs import records
 from bench.runs.open import Run, run_folders
 from bench.scorers import split_kind

@@ -17,8 +17,8 @@ from bench.data import FOUND_SAMPLES, by_id, spread_evenly
 from bench.data.manifest import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.runs.items import all_items, data_conflict
 from bench.runs.open import Run, labels
+from bench.runs.outcomes import all_items, data_conflict
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
