@@ -16,7 +16,7 @@ WHOLE = 2.0**53
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
-    """Round to so many decimals; a zero has no sign."""
+    """Round to a number of decimals; a zero has no sign."""
     if not abs(value) < WHOLE:  # also NaN and infinite numbers
         return Decimal(value)
     exact = Decimal(f"{value:.{DIGITS}g}")
@@ -24,7 +24,7 @@ def half_up(value: float, digits: int = 0) -> Decimal:
 
 
 def decimals(value: float, digits: int = 0) -> str:
-    """Write a number with so many decimals; NaN is a dash."""
+    """Write a number with this number of decimals; NaN is a dash."""
     if math.isnan(value):
         return "—"
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
@@ -37,7 +37,7 @@ def signed(value: float) -> str:
         >>> signed(48.61), signed(-2.44), signed(0.031)
         ('+49', '−2.4', '+0.031')
     """
-    digits = sum(abs(value) < size for size in (10, 1, 0.1))
+    digits = sum(float(abs(value)) < size for size in (10, 1, 0.1))
     text = decimals(value, digits if value else 0)
     return f"+{text}" if value > 0 else text
 

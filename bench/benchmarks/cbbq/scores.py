@@ -18,18 +18,16 @@ from bench.metrics.table import (
     CONSTANT,
     HABIT,
     LETTERS_ALONE,
-    Metrics,
     Score,
     is_habit,
     join_notes,
-    read_cards,
-    read_primary_metrics,
+    read_metrics,
 )
 
 AMBIGUOUS, DISAMBIGUOUS = BOTH = tuple(TASKS)
 # Weights of the two contexts in S_total.
 WEIGHTS = (0.4, 0.6)
-METRICS = Metrics(read_primary_metrics(__file__), read_cards(__file__))
+METRICS = read_metrics(__file__)
 PROPOSAL = "--set option_order=rotated tells whether that is the place or the group"
 # The measures with a baseline that allows for a preference for one letter.
 BY_LETTERS = ("s_amb", "s_disamb", "s_total", "accuracy", "s_amb_decided")

@@ -32,11 +32,9 @@ from bench.metrics.table import (
     ALL,
     CONSTANT,
     LETTERS_ALONE,
-    Metrics,
     Score,
     join_notes,
-    read_cards,
-    read_primary_metrics,
+    read_metrics,
 )
 
 # The ends of the scale of a score.
@@ -44,7 +42,7 @@ LIMITS = (0, 100)
 # By task, the largest rounding error of the released code, in points. It rounds scores to two
 # decimals, and in bias scoring each distance too, which it multiplies by ten.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
-METRICS = Metrics(read_primary_metrics(__file__), read_cards(__file__), ROUNDING)
+METRICS = read_metrics(__file__, rounding=ROUNDING)
 # The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
 # The scores with a note on what is left out.

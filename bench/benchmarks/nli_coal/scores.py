@@ -21,10 +21,10 @@ from bench.benchmarks.nli_coal.outcomes import (
     outcomes,
 )
 from bench.metrics.engine import Metric, Scoring, Sums
-from bench.metrics.table import ALL, READABLE, Metrics, Score, read_cards, read_primary_metrics
+from bench.metrics.table import ALL, READABLE, Score, read_metrics
 from bench.tasks.nli_labels import LABELS
 
-METRICS = Metrics(read_primary_metrics(__file__), read_cards(__file__), presets_agree=True)
+METRICS = read_metrics(__file__, presets_agree=True)
 # Predictors by rule: their labels of feminine and masculine hypotheses in PS, AS and NS. For
 # example, "EE CC NN" is entailment in PS, contradiction in AS, and neutral in NS; * is random.
 PREDICTORS = {
