@@ -11,26 +11,27 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
+from bench.run.ask import NOT_ASKED, before_of, key_of, role_of
 from bench.run.plan import Plan, abilities_of
+from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
 from bench.scorers.endpoint.chat import Chat
 
-# A placeholder for the model and the judge: this plan does not depend on them.
+# A placeholder for the model and the judge, on which this plan does not depend.
 PLACEHOLDER = "simulated:"
 
 
 def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], int]:
-    """Write the requests without an answer that can be asked now.
+    """Write the requests that can be asked now and have no answer yet.
 
     Args:
-        config: `as_model` and `as_judge` are the names at the service.
-        results: a file, or a folder of files, of the results so far; empty for none.
+        config: the options of the run, with `as_model` and `as_judge` as the service names them.
+        results: the file, or a folder of files, with the results so far; empty for none.
         out: the file for the model, for example `r.jsonl`; the judge gets `r-judge.jsonl`.
 
     Returns:
-        The number of requests in each file, and how many more need replies to these.
+        The number of requests in each file, and the number of requests that wait for replies.
     """
     source = as_path(results) if results else None
     if source and not source.exists():
