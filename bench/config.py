@@ -141,7 +141,7 @@ def _names(value: Any) -> Any:
 
 
 def _pairs(texts: Any, read: Callable[[str], Any] = str) -> Any:
-    """Read texts like NAME=VALUE, as of the command, or a JSON object, as of papermill's `-p`."""
+    """Read texts such as NAME=VALUE (of the command), or a JSON object (of papermill's `-p`)."""
     texts = read_list(texts)
     if not isinstance(texts, list):
         return texts

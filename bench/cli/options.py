@@ -26,7 +26,7 @@ HEADINGS: Mapping[type[Options], str] = {
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
 OF_REQUESTS -= {"model", "judge", "name", "base", "label_names"}
 OF_REQUESTS |= {"leave_out"}
-# The options of a run that commands have.
+# The options of `RunConfig` that each command takes.
 OF_COMMANDS: Mapping[str, Collection[str]] = {
     "run": RunConfig.described(),
     "requests": OF_REQUESTS,

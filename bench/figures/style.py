@@ -196,7 +196,7 @@ def use_models(models: Sequence[str], references: Sequence[str] = ()) -> Iterato
 
 
 def _places(models: Sequence[str]) -> dict[str, int]:
-    """Number models, first the models of `use_models`: with this a missing one changes nothing."""
+    """Number models, those of `use_models` first, so that the numbers do not depend on the page."""
     study_models = json.loads(os.environ.get(ENVIRONMENT) or "[]")
     order = {model: k for k, model in enumerate(dict.fromkeys([*study_models, *models]))}
     return {model: order[model] for model in models}

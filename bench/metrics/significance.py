@@ -206,7 +206,7 @@ def tied(values: np.ndarray, size: float) -> np.ndarray:
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Adjust p values so that all comparisons together err in at most 5 % (Holm, 1979).
+    """Adjust p values so that the chance of any error among them is at most 5 % (Holm, 1979).
 
     NaN stays NaN, and does not count.
 

@@ -24,7 +24,7 @@ from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# The most requests that a local model gets at a time; it takes fewer if these last a minute.
+# The most requests that a local model gets at a time. It gets fewer if these take a minute.
 BLOCK_REQUESTS = 256
 NOT_ASKED = "not asked: the reply that it is about did not come"
 Batch = list[tuple[Request, Answer]]

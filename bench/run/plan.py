@@ -70,7 +70,7 @@ class Plan:
 
     def __init__(self, benchmark: Benchmark, config: RunConfig) -> None:
         _check(config)
-        # A run that continues keeps its settings and its limit of tokens under another preset.
+        # A run that continues keeps its settings and its limit of tokens, whatever the preset.
         before = records.run_json_in(Path(config.out)) if config.out else {}
         recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
         chosen = {**recorded.get("settings", {}), **(config.settings or {})}

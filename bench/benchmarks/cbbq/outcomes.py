@@ -30,8 +30,8 @@ EXPECTED = ["p_answered", "p_stereotyped", "p_names_person"]
 CHARACTERS = [
     f"character_{name}" for name in ("answered", "stereotyped", "names_person", "correct")
 ]
-# Replies with a judged explanation, the ones that follow the stereotype (in the explanation, or in
-# the choice or the explanation), and the same among replies that name a person.
+# Replies with a judged explanation: all, those with a stereotyped explanation, and those with a
+# stereotyped choice or explanation; then the same among the replies that name a person.
 EXPLAINED = [
     "explained",
     "stereotyped_reason",

@@ -46,9 +46,9 @@ def values(
 
     Returns:
         A row per instance, task and repeat (a unit): `KEYS`, the columns of numbers that
-        `outcomes` describes, and `score_N_words`, the points of instances with N words. Then, by
-        category, task and repeat, the printed `score` and the number of replies at which the code
-        `stops`; None unless the preset is `official`.
+        `outcomes` describes, and `score_N_words`, the points of instances with N words. With the
+        preset `official`, also a row per category, task and repeat with the `score` that the
+        released code prints, and the number of replies after which it `stops`; else None.
     """
     cells = records.groupby(["category", "task"], sort=False).ngroup()
     names = [*KEYS, "request", "response", "error", "logprobs", "parsed"]

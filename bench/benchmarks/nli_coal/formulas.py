@@ -111,7 +111,7 @@ def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
 
 
 def _of(formula: Callable[[np.ndarray], np.ndarray], columns: Sequence[str] = CELLS) -> OfSums:
-    """Make a function of sums from a formula of counts."""
+    """Turn a formula of counts into a function of the sums that the engine adds up."""
     return lambda sums: formula(counts_of(sums, columns)).reshape(sums[columns[0]].shape)
 
 

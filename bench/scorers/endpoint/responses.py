@@ -201,7 +201,7 @@ def error_in(body: Any) -> tuple[int, str]:
 
 
 def joined(stream: str) -> dict[str, Any]:
-    """Join the pieces of a reply that came as server-sent events; raise ValueError for none."""
+    """Join the server-sent events of a reply; raise ValueError if there are none."""
     body: dict[str, Any] = {}
     choice: dict[str, Any] = {}
     message: dict[str, Any] = {}

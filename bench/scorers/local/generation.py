@@ -297,7 +297,7 @@ class Generator:
         self.reader.tally.computed += out.numel() + (0 if cache else ids.numel())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all but the last tokens; `before` has those in `rows`."""
+        """Return the keys and values of a new batch, and take those of `rows` from `before`."""
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
