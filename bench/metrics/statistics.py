@@ -58,7 +58,7 @@ SUMS = ["top", "bottom", "second top", "second bottom"]
 OF_SECOND = dict(zip(SUMS[:2], SUMS[2:], strict=True))
 # The note on a row that differs by its own p, and not by the adjusted one.
 ADJUSTED = "p is below 0.05 alone, but not adjusted for all tests"
-# Joins the names of a part that several columns name.
+# Joins the values of several columns that name a part together.
 SEPARATOR = "\x1f"
 
 

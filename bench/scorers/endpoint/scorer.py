@@ -59,8 +59,8 @@ QUESTION = Request(
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
-    When we load it, a question finds out whether the model thinks first, and a text whether the
-    server reports the probabilities of its tokens.
+    When we load it, we ask a question to find out whether the model thinks first, and send a text
+    to find out whether the server reports the probabilities of its tokens.
     """
 
     # A server may not support all of these.

@@ -258,7 +258,7 @@ class Generator:
         return max(1.0, sum(part.nbytes for part in tensors if part is not None) / ids.numel())
 
     def _step(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> None:
-        """Continue replies until enough have ended, or all without `cache`."""
+        """Continue replies until enough have ended; without a cache, until all have."""
         ids, mask = padded(
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
