@@ -28,7 +28,7 @@ from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
 
 # openai's client waits 0.5 s before the second try, then twice as long each time, up to 8 s. If the
-# server asks for a longer time, it waits so long, up to LONGEST_WAIT.
+# server asks for a longer wait, it waits for that time, up to LONGEST_WAIT.
 RETRIES = 15
 RETRIES_BEFORE_RUN = 5
 LONGEST_WAIT = 120.0
