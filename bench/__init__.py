@@ -32,10 +32,9 @@ if TYPE_CHECKING:  # the same names for type checkers
     from bench.metrics.statistics import compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.runs import records
-    from bench.runs.explain import explain
-    from bench.runs.items import items
     from bench.runs.models import models
-    from bench.runs.outcomes import answers, outcomes
+    from bench.runs.outcomes import answers, items, outcomes
+    from bench.runs.scores import explain
     from bench.scorers import load
     from bench.show import publish
 
@@ -55,10 +54,9 @@ _NAMES = {
     "run": ["Run", "evaluate", "score"],
     "run:Run": ["open"],
     "runs": ["records"],
-    "runs.explain": ["explain"],
-    "runs.items": ["items"],
     "runs.models": ["models"],
-    "runs.outcomes": ["answers", "outcomes"],
+    "runs.outcomes": ["answers", "items", "outcomes"],
+    "runs.scores": ["explain"],
     "scorers": ["load"],
     "show": ["publish"],
 }

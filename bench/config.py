@@ -1,4 +1,4 @@
-"""Describe the options of a run once, for `evaluate`, the command, studies and repeats."""
+"""The options of a run, described once for `evaluate`, the command and studies."""
 
 import inspect
 import json
@@ -30,9 +30,9 @@ KEY_EXPECTED = (
 def option(
     default: Any, flag: str = "", metavar: str = "", alias: str = "", **constraints: Any
 ) -> Any:
-    """Describe an option with constraints of pydantic; the docstring below it is its help text.
+    """Describe an option with constraints of pydantic; the text below it is its help.
 
-    On the command line it has the name `flag` or `alias`, and its value is called `metavar`.
+    In the command, it has the name `flag` or `alias`, and its value is called `metavar`.
     """
     extra: Any = {"flag": flag, "metavar": metavar, "alias": alias}
     return Field(default, json_schema_extra=extra, **constraints)
@@ -50,21 +50,21 @@ class Options(BaseModel):
     )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
+    def of(cls, options: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
-        An option of a nested model, for example `concurrency` of `limits`, can stand beside it.
-        `BadInput` names a wrong option by its key, or as the `command` line spells it.
+        An option of a group, for example `concurrency` of `limits`, can be given without the group.
+        `BadInput` names a wrong option by its key or, with `command`, by its flag.
         """
-        if not isinstance(given, Mapping):
-            return given or cls()
-        values = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(options, Mapping):
+            return options or cls()
+        values = {name: value for name, value in options.items() if value is not None}
         for name, field in cls.model_fields.items():
             group = group_of(field)
             nested = [key for key in (group.described() if group else ()) if key in values]
             if nested and isinstance(values.get(name, {}), Mapping):
-                own = {key: values.pop(key) for key in nested}
-                values[name] = {**values.get(name, {}), **own}
+                members = {key: values.pop(key) for key in nested}
+                values[name] = {**values.get(name, {}), **members}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -73,14 +73,14 @@ class Options(BaseModel):
             group = group_of(cls.model_fields[keys[0]]) if len(keys) > 1 else None
             keys = keys[:2] if group else keys[:1]
             if first["type"] == "extra_forbidden":
-                known = (group or cls).described()
-                raise BadInput(expected(keys[-1], known, "option")) from None
+                described = (group or cls).described()
+                raise BadInput(expected(keys[-1], described, "option")) from None
             spelled = cls.flag(keys[-1]) if command else ": ".join(keys)
             raise BadInput(explain(first, spelled)) from None
 
     @classmethod
     def described(cls) -> dict[str, FieldInfo]:
-        """Return the options by name, with the options of nested models."""
+        """Return the options by name, also those of groups."""
         options: dict[str, FieldInfo] = {}
         for name, field in cls.model_fields.items():
             if group := group_of(field):
@@ -93,7 +93,7 @@ class Options(BaseModel):
     def signature(cls, function: Callable[..., Any]) -> inspect.Signature:
         """Return the signature of a function with these options in place of its `**options`.
 
-        Python's help and the completion of notebooks show it.
+        Python's help and the completion in notebooks show it.
         """
         *parameters, _options = inspect.signature(function).parameters.values()
         names = {parameter.name for parameter in parameters}
@@ -104,7 +104,7 @@ class Options(BaseModel):
 
     @classmethod
     def flag(cls, name: str) -> str:
-        """Spell the name of an option as the command line does."""
+        """Return the name of an option in the command."""
         return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
 
     def changed(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Options(BaseModel):
 
 
 def group_of(field: FieldInfo) -> type[Options] | None:
-    """Return the model of options that is the type of a field."""
+    """Return the class of a field that is a group of options; None for other fields."""
     kind = field.annotation
     return kind if isinstance(kind, type) and issubclass(kind, Options) else None
 
@@ -123,7 +123,7 @@ def of_command(field: FieldInfo) -> dict[str, str]:
 
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
-    """Explain one of `ValidationError.errors()` in a sentence that begins with an option's name."""
+    """Explain an error of pydantic in a sentence that begins with the name of the option."""
     if error["type"] == "value_error":  # a sentence of ours
         return f"{name} {error['msg'].removeprefix('Value error, ')}".lstrip()
     if error["type"] == "literal_error":
@@ -132,21 +132,21 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
     return f"{name}: {explained(error)}" if name else explained(error)
 
 
-def _names(given: Any) -> Any:
+def _names(value: Any) -> Any:
     """Read names from texts with commas between them, as the command and papermill's `-p` do."""
-    texts = [given] if isinstance(given, str) else given
+    texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return [name for text in texts for name in read_list(text)]
-    return given
+    return value
 
 
-def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
+def _pairs(texts: Any, read: Callable[[str], Any] = str) -> Any:
     """Read texts like NAME=VALUE, as of the command, or a JSON object, as of papermill's `-p`."""
-    given = read_list(given)
-    if not isinstance(given, list):
-        return given
+    texts = read_list(texts)
+    if not isinstance(texts, list):
+        return texts
     values: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = (part.strip() for part in str(text).partition("="))
         if not equals or not name:
             raise ValueError(f"{text}: expected NAME=VALUE")
@@ -156,17 +156,17 @@ def _pairs(given: Any, read: Callable[[str], Any] = str) -> Any:
     return values
 
 
-def _keys(given: Any) -> Any:
-    """Read names of variables by host; do not repeat a misspelt value, which can be a key."""
+def _keys(value: Any) -> Any:
+    """Read names of variables by host; an error does not repeat the value, which can be a key."""
     try:
-        return _pairs(given)
+        return _pairs(value)
     except ValueError:
         raise BadInput(KEY_EXPECTED) from None
 
 
-def _resources(given: Any) -> Any:
-    """Read resources as Dask does, also several with commas between them."""
-    return _pairs(",".join(given).split(",") if isinstance(given, list) else given)
+def _resources(value: Any) -> Any:
+    """Read resources as Dask does, several with commas between them."""
+    return _pairs(",".join(value).split(",") if isinstance(value, list) else value)
 
 
 def _json(text: str) -> Any:
@@ -185,11 +185,11 @@ def _off(value: Any) -> Any:
     return int(value) if isinstance(value, str) else value
 
 
-def _prices(given: Sequence[float]) -> Sequence[float]:
-    if len(given) != 2 or min(given) < 0:
-        prices = ",".join(f"{price:g}" for price in given)
-        raise ValueError(f"{prices}: expected IN,OUT, two numbers like 0.8,2")
-    return given
+def _prices(prices: Sequence[float]) -> Sequence[float]:
+    if len(prices) != 2 or min(prices) < 0:
+        text = ",".join(f"{price:g}" for price in prices)
+        raise ValueError(f"{text}: expected IN,OUT, two numbers like 0.8,2")
+    return prices
 
 
 Names = Annotated[Sequence[str], BeforeValidator(_names)]
@@ -198,7 +198,7 @@ Resources = Annotated[Mapping[str, Annotated[Number, Field(gt=0)]], BeforeValida
 Keys = Annotated[Mapping[str, str], BeforeValidator(_keys)]
 Price = Annotated[Sequence[Number], BeforeValidator(_names), AfterValidator(_prices)]
 Settings = Annotated[Mapping[str, str], BeforeValidator(_pairs)]
-Fields = Annotated[Mapping[str, Any], BeforeValidator(lambda given: _pairs(given, _json))]
+Fields = Annotated[Mapping[str, Any], BeforeValidator(lambda value: _pairs(value, _json))]
 
 
 class Generation(Options):
@@ -265,12 +265,7 @@ class Limits(Options):
 
 
 class Where(Options):
-    """The source of a model, its device, and the limits of its use.
-
-    Examples:
-        >>> Where(device="cpu", limits=Limits(timeout=30)).changed()
-        {'device': 'cpu', 'limits': {'timeout': 30.0}}
-    """
+    """The device of a model, its limits and prices, and the folder of the run."""
 
     device: str | None = None
     """cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an accelerator if there

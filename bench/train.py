@@ -1,7 +1,8 @@
 """Train an NLI classifier on a corpus, by transformers' Trainer.
 
-The model's folder appears when it is complete; until then, `.NAME.training` beside it has the last
-checkpoint. Hyperparameters are those of Anantaprayoon et al., LREC-COLING 2024, section 4.
+We write the model's folder when the training is complete; until then, `.NAME.training` beside it
+holds the last checkpoint. Hyperparameters are those of Anantaprayoon et al., LREC-COLING 2024,
+section 4.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ from bench.tasks.nli_labels import LABELS, label
 
 ABOUT = "training.json"
 PACKAGES = ("bias-workbench", "torch", "transformers", "tokenizers", "accelerate", "safetensors")
-# The names of premise, hypothesis and label in corpora; the first one counts.
+# Names of premise, hypothesis and label in corpora; we take the first that a corpus has.
 COLUMNS = (("sentence1", "premise"), ("sentence2", "hypothesis", "hypo"), ("gold_label", "label"))
 LEARNING_RATE = 2e-5
 SAVE_SECONDS = 60.0
@@ -78,8 +79,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a checkpoint on a corpus, and return the content of its training.json.
 
-    `bench train --help` describes the arguments. BadInput names a wrong one; RunFailed says that
-    the training broke off, and the same call continues.
+    `bench train --help` describes the arguments. BadInput names a wrong one. If the training fails,
+    we raise RunFailed, and the same call continues it.
     """
     if (epochs is not None and epochs < 1) or not 0 <= seed < 2**32:
         raise BadInput(f"--epochs {epochs}, --seed {seed}: allowed are 1, 2, ..., and 0, 1, ...")

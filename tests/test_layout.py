@@ -68,7 +68,7 @@ def test_a_room_imports_only_rooms_to_its_left():
 
 
 # A user names a benchmark in the command, a study, a script, a run's folder or a frame of scores.
-LOOKUPS = ["data/__init__", "run/__init__", "run/batch", "run/costs", "runs/explain", "runs/open"]
+LOOKUPS = ["data/__init__", "run/__init__", "run/batch", "run/costs", "runs/open", "runs/scores"]
 
 
 def test_a_benchmark_is_looked_up_only_where_a_user_names_it():
@@ -149,8 +149,8 @@ def test_the_options_of_a_run_are_described_once():
         for line in node.body
         if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "max_new_tokens"
     }
-    # A request has its own limit, as have requests that are decoded together, and a release's.
-    assert owners == {"RunConfig", "Request", "Decoding", "Script"}
+    # A request has its own limit, as have requests that are decoded together.
+    assert owners == {"RunConfig", "Request", "Decoding"}
 
 
 # Packages and their versions.

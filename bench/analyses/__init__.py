@@ -25,10 +25,9 @@ from bench.metrics.primary import REFERENCES
 from bench.metrics.user_tables import Table
 from bench.run import evaluate_all
 from bench.runs import records
-from bench.runs.explain import explain
 from bench.runs.models import models as model_facts
 from bench.runs.open import Run, find_runs, labels, run_folders
-from bench.runs.scores import score
+from bench.runs.scores import explain, score
 
 # The name of the folder of runs in messages, which do not depend on where it is.
 DEFAULT_FOLDER = "reports/runs"

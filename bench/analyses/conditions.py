@@ -17,11 +17,9 @@ from bench.data import OWN_SAMPLES
 from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
-from bench.runs.explain import explain
-from bench.runs.items import data_conflict
 from bench.runs.open import Run, labels, model_names
-from bench.runs.outcomes import outcomes
-from bench.runs.scores import score
+from bench.runs.outcomes import data_conflict, outcomes
+from bench.runs.scores import explain, score
 
 
 def prompt_set(run: Run) -> str:

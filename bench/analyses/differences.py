@@ -20,8 +20,8 @@ from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows
 from bench.metrics.significance import holm
 from bench.metrics.statistics import compare, share, with_holm
 from bench.metrics.table import ALL, PrimaryMetric
-from bench.runs.items import items
 from bench.runs.open import Run
+from bench.runs.outcomes import items
 from bench.runs.outcomes import outcomes as outcomes_of
 
 # The verdicts on a pair.

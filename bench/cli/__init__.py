@@ -1,6 +1,6 @@
 """The `bench` command. Results go to standard output, everything else to standard error.
 
-Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
+The exit status is 0 if all is done, 1 if the run failed, and 2 if the call or the data is wrong.
 """
 
 import errno
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import typer
 
 from bench.benchmarks import names
-from bench.cli import commands, make  # noqa: F401  (they add their commands to the app)
+from bench.cli import commands  # noqa: F401  (it adds the commands to the app)
 from bench.cli.app import app
 from bench.core.errors import BadInput, RunFailed, closest
 from bench.core.progress import say

@@ -1,4 +1,4 @@
-"""The parts of the `bench` command: its app, and the arguments and options that commands share."""
+"""The app of the `bench` command, and the arguments and options that its commands share."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -59,7 +59,7 @@ DryRun = Annotated[
 
 
 def examples(*calls: str) -> str:
-    """Return the end of a help text: calls of `bench`."""
+    """Return the end of a help text, with some calls of `bench`."""
     return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
 
 
@@ -73,10 +73,9 @@ app = typer.Typer(
 
 
 class Command(TyperCommand):
-    """A command that gets its parameters when it is chosen.
+    """A command that gets its parameters when it is called.
 
-    The models of options take as long to import as the rest of `bench --help`, which shows none of
-    them.
+    `bench --help` needs no parameters, and importing `RunConfig` would double its time.
     """
 
     functions: ClassVar[dict[str | None, Callable[..., None]]] = {}
@@ -96,7 +95,7 @@ class Command(TyperCommand):
 
 
 def command(*calls: str, panel: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function, with calls as examples in its help."""
+    """Turn a function into a command, with some calls as examples in its help."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         Command.functions[function.__name__] = function

@@ -1,4 +1,4 @@
-"""Commands that ask models, and score, show and export results."""
+"""The commands of `bench`."""
 
 import sys
 import webbrowser
@@ -6,9 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bench.benchmarks import get, names
+from bench.benchmarks import get, names, resolve
 from bench.cli import printing
 from bench.cli.app import (
+    MAKE,
     PLAN,
     BenchmarkName,
     CheckFormat,
@@ -157,20 +158,14 @@ def report(
     format: PrintFormat = Format.table,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.core import default_folders
-    from bench.report import fingerprint
     from bench.report.jobs import page_jobs
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
-    if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
-        say(f"nothing has changed since the report in {folder} was made")
-        _show(folder / "index.html", in_browser)
-        return
-    # Papermill's libraries build a grammar of addresses, for a second, if this package is there.
+    page_jobs(plan)
+    # If this package is installed, the libraries of papermill build a grammar for a second.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    # These imports take seconds, and a wrong study does not need them.
+    # These imports take seconds, so we read the study first.
     from bench.report import build, study_runs
 
     if dry_run:
@@ -179,16 +174,12 @@ def report(
             say(f"run this first: {step}")
         return
     made = build.make(plan, out or None)
-    _show(made.page, in_browser)
+    print(made.page)
+    if in_browser:
+        webbrowser.open(made.page.resolve().as_uri())
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
-
-
-def _show(page: Path, in_browser: bool) -> None:
-    print(page)
-    if in_browser:
-        webbrowser.open(page.resolve().as_uri())
 
 
 @command("notebooks work", "notebooks .")
@@ -294,3 +285,54 @@ def fetch(
     from bench.data.fetch import fetch as download
 
     print(download(get(benchmark), source or None).folder)
+
+
+@command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)
+def new(
+    benchmark: Annotated[str, argument("BENCHMARK", "cbbq or mcbe.")],
+    folder: Annotated[str, argument("DIR", "Folder of the data; made if missing.")],
+) -> None:
+    """Begin data of your own: a folder with two items and a commented manifest."""
+    from bench.core.shipped import copy_files
+    from bench.data.readers import as_path
+
+    name = resolve(benchmark)
+    source = get(name).metadata.samples.with_name("start")
+    if not source.is_dir():
+        raise BadInput(
+            f"new {benchmark}: has no rows to begin with; allowed: cbbq, mcbe; the notebook "
+            "curation/curate_nli.ipynb (`bench notebooks DIR`) begins a language pack"
+        )
+    for path in copy_files(as_path(folder), source):
+        print(path)
+    say(
+        f"change the rows; dataset.toml explains each column. Then: bench data {name} --check "
+        f"--data {folder}, and bench run {name} --data {folder} --model MODEL; the notebook "
+        f"curation/curate_{name}.ipynb (`bench notebooks DIR`) is for items of several people"
+    )
+
+
+@command(
+    "train hfl/chinese-bert-wwm-ext --corpus ocnli.jsonl --out my-classifier",
+    "train ./my-classifier --corpus controlled.csv --out less-biased --epochs 1",
+    panel=MAKE,
+)
+def train(
+    checkpoint: Annotated[
+        str, argument("CHECKPOINT", "A base model, or an NLI classifier to go on with.")
+    ],
+    *,
+    corpus: Annotated[
+        str, option("FILE", "Premises, hypotheses, labels: JSON Lines, CSV, Parquet.")
+    ],
+    out: Annotated[str, option("DIR", "Folder of the trained model.")],
+    epochs: Annotated[
+        int | None, option("N", "Passes; default: 5 with a new head, else 3.")
+    ] = None,
+    seed: Annotated[int, option("N", "Seed of a new head, of the order and of dropout.")] = 0,
+) -> None:
+    """Train an NLI classifier; an interrupted training continues."""
+    from bench.train import train as train_classifier
+
+    train_classifier(checkpoint, corpus, out, epochs, seed)
+    print(f"{out}: trained; ask it by bench run nli_coal --model {out}")

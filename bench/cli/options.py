@@ -16,7 +16,7 @@ from bench.config import Generation, Limits, Options, RunConfig, Where, of_comma
 from bench.core.errors import BadInput
 from bench.data import readers
 
-# Headings in the help.
+# Headings in the help, and the options below them.
 HEADINGS: Mapping[type[Options], str] = {
     Where: "Execution",
     Limits: "Endpoints",
@@ -49,8 +49,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**values: Any) -> None:
-        given = {name: values.pop(name) for name in options}
-        command(**values, **read_options(given))
+        of_run = {name: values.pop(name) for name in options}
+        command(**values, **read_options(of_run))
 
     # Arguments come first.
     listed = sorted([*options.values(), *parameters], key=lambda parameter: parameter.kind)
@@ -68,14 +68,14 @@ def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Para
         help=" ".join((field.description or "").split()),
         rich_help_panel=heading,
     )
-    annotation = Annotated[kind | None, option]
+    annotation: Any = Annotated[kind | None, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
 
 
 def _kind(field: FieldInfo) -> Any:
-    """Return the type of an option for typer; pydantic reads lists, and numbers like `N|off`."""
+    """Return the type of an option for typer; pydantic reads lists and values like `N|off`."""
     kind: Any = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
@@ -86,19 +86,14 @@ def _kind(field: FieldInfo) -> Any:
     return str
 
 
-def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options that were given, and read their values."""
-    options = {name: value for name, value in given.items() if value not in (None, "", [])}
-    if "system" in options:
-        options["system"] = _system_message(options["system"])
+    options = {name: value for name, value in values.items() if value not in (None, "", [])}
+    if path := options.get("system"):
+        try:
+            options["system"] = readers.read_text(readers.as_path(path)).strip()
+        except BadInput as error:
+            raise BadInput(f"--system {error}") from None
+        if not options["system"]:
+            raise BadInput(f"--system {path}: is empty; leave it out for no system message")
     return RunConfig.of(options, command=True).model_dump(exclude_unset=True)
-
-
-def _system_message(path: str) -> str:
-    try:
-        text = readers.read_text(readers.as_path(path)).strip()
-    except BadInput as error:
-        raise BadInput(f"--system {error}") from None
-    if not text:
-        raise BadInput(f"--system {path}: is empty; leave it out for no system message")
-    return text

@@ -1,10 +1,11 @@
-"""Print results: as a table for a person, or as CSV, JSON or LaTeX for a program."""
+"""Print results as tables for people, or as CSV, JSON or LaTeX for programs."""
 
 import json
 import math
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from bench.core.numbers import decimals
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
 
-# Length of an example of a reply that we could not parse.
+# The length of an example of a reply that we could not parse.
 MAX_REPLY_CHARS = 100
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def check(benchmark: "Benchmark", findings: "pd.DataFrame", format: str) -> None
         _print_as(findings, format)
     for row in findings.to_dict("records") if format == "table" else ():
         parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
-        place = ", ".join(filter(None, parts)) or "the folder"
+        location = ", ".join(filter(None, parts)) or "the folder"
         value = f": {row['value']}" if row["value"] else ""
-        show(f"{row['kind']:8} {place}: {row['what']}{value}")
+        show(f"{row['kind']:8} {location}: {row['what']}{value}")
     if refused := int((findings.kind == "refused").sum()):
         settings = benchmark.metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
@@ -41,10 +42,11 @@ def check(benchmark: "Benchmark", findings: "pd.DataFrame", format: str) -> None
 
 
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
-    """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
+    """Print the results of runs; as a table, print sentences, or all scores with `full`."""
     from rich.padding import Padding
 
     from bench.runs.notes import warnings
+    from bench.runs.open import Run
     from bench.runs.scores import table
 
     for text in warnings(runs):
@@ -54,7 +56,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         print_json(results[0] if len(results) == 1 else results)
         return
     if format != "table":
-        _print_as(table(runs, preset), format)
+        _print_as(table(runs, partial(Run.scores_beside, preset=preset)), format)
         return
     console, has_others = _console(), False
     for run in runs:
@@ -92,7 +94,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
 
 
 def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
-    """Write `n` sentences on a run, and one with an example if many replies were not parsed."""
+    """Write `n` sentences about a run, and one about replies that could not be parsed."""
     from bench.metrics.primary import LOW_VALIDITY, summary
     from bench.tasks import answer_mode
     from bench.tasks.request import of_judge
@@ -132,13 +134,13 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     """Print a table by preset, without empty columns; numbers are aligned to the right."""
     from rich.table import Table
 
-    # Of categories we print only the primary metrics; the other formats have all numbers.
+    # For categories, we print only the primary metrics; the other formats have all numbers.
     primary_metrics = {primary.metric for primary in run.definition.metrics.primary_metrics}
     scores = scores[(scores.category == "all") | scores.metric.isin(primary_metrics)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]
         suffix = "" if is_first else ": where the released code's number differs"
-        # A fault of a model as a whole is a note of many rows in sequence.
+        # A problem of the whole model is a note of many rows in sequence.
         is_same = (part.note != "") & (part.note == part.note.shift())
         columns = {
             "95 % interval": part.ci_low.combine(part.ci_high, _interval),
@@ -162,31 +164,31 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     _console().print(f"records: {_safe(run.folder)}", soft_wrap=True)
 
 
-def estimates(given: "Sequence[Estimate]", format: str) -> None:
+def estimates(runs: "Sequence[Estimate]", format: str) -> None:
     """Print the requests, tokens and costs of runs; other formats have them by task."""
     import pandas as pd
 
     from bench.core.export import to_rows
-    from bench.run import summed
+    from bench.run.costs import summed
 
     if format == "json":
         runs = [
             {**run._asdict(), **to_rows(run.total.to_frame().T)[0], "parts": to_rows(run.parts)}
-            for run in given
+            for run in runs
         ]
         print_json(runs[0] if len(runs) == 1 else runs)
         return
     if format != "table":
-        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
-        _print_as(pd.concat(parts)[["benchmark", "model", *given[0].parts]], format)
+        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in runs]
+        _print_as(pd.concat(parts)[["benchmark", "model", *runs[0].parts]], format)
         return
-    for run in given:
+    for run in runs:
         judged = f", judged by {run.judge}" if run.judge else ""
         show(f"{run.model} on {run.benchmark}{judged}: {run}")
-    every = summed(given)
-    if len(given) > 1:
-        show(f"in all: {every}")
-    for note in every.notes:
+    total = summed(runs)
+    if len(runs) > 1:
+        show(f"in all: {total}")
+    for note in total.notes:
         show(note)
 
 

@@ -19,8 +19,7 @@ from typing import Any
 from bench import __version__
 from bench.core.cells import to_number
 from bench.core.files import atomic_write
-from bench.data import by_id, readers
-from bench.data.manifest import MANIFEST, home
+from bench.data import by_id
 from bench.data.readers import as_path
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL
@@ -85,12 +84,16 @@ def write(run: Run, out: Path) -> list[Path]:
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the defined scores of the primary metrics in the form of the schema."""
-    scores, source, judges = run.scores(), _source(run), _judges(run)
+    scores, judges = run.scores(), _judges(run)
+    data = run.metadata["data"]
+    description = {name: data[name] for name in ("version", "licence", "sha256", "note")}
+    source = {"dataset_name": data["name"], "source_type": "other"}
+    source["additional_details"] = _texts(**description)
     definitions = {card.metric: card.definition for card in run.definition.metrics.cards}
-    options = run.metadata["asked"]
-    options = {"max_tokens": options.get("max_new_tokens"), **options.get("generation", {})}
-    generation = {name: options.get(name) for name in ("temperature", "top_p", "max_tokens")}
-    generation = {name: value for name, value in generation.items() if value is not None}
+    recorded = run.metadata["asked"]
+    options = {"max_tokens": recorded.get("max_new_tokens"), **recorded.get("generation", {})}
+    names = ("temperature", "top_p", "max_tokens")
+    generation = {name: options[name] for name in names if options.get(name) is not None}
     details = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
     for primary in run.definition.metrics.primary_metrics:
         modes = run.metadata["answer_mode"].items()
@@ -120,16 +123,13 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             has_baseline = not math.isnan(row["baseline"])
             baseline_of = (row["baseline_of"] or primary.baseline) if has_baseline else ""
             texts = _texts(baseline_of=baseline_of, **{name: row[name] for name in details})
+            score = {"score": row["score"], "details": texts, "uncertainty": uncertainty}
             yield {
                 "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
                 "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
                 "source_data": source,
                 "metric_config": metric,
-                "score_details": {
-                    "score": row["score"],
-                    "details": texts,
-                    "uncertainty": uncertainty,
-                },
+                "score_details": score,
                 "generation_config": {
                     "generation_args": generation,
                     "additional_details": _texts(answer_mode=", ".join(modes)),
@@ -175,10 +175,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
             "evaluation": {"score": score, "is_correct": row.verdict == "right"},
             "error": row.error or None,
             "metadata": _texts(
-                task=row.task,
-                request=row.request,
-                repeat=row.repeat,
-                verdict=row.verdict,
+                **{name: getattr(row, name) for name in ("task", "request", "repeat", "verdict")},
                 score_means=means,
                 judge_reply=grades.get((row.task, row.item_id, order, row.repeat)),
             ),
@@ -227,33 +224,15 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge of each task that needs one, with the first of its prompts."""
+    """Describe the judge of each task that needs one, with its first prompt."""
     judge, settings = run.metadata["judge"], run.metadata["asked"]["settings"]
-    if not judge:
-        return {}
     rows = run.records
     rows = rows[rows.request.map(of_judge)].drop_duplicates("task")
-    model = {"model_info": _model(judge, judge["id"])}
     return {
-        task: {"judges": [model], "input_prompt": prompt}
+        task: {"judges": [{"model_info": _model(judge, judge["id"])}], "input_prompt": prompt}
         for task, prompt in zip(rows.task, rows.prompt, strict=True)
         if run.definition.tasks[task].judged(settings) == "needed"
     }
-
-
-def _source(run: Run) -> dict[str, Any]:
-    """Describe the data; those that were fetched and have not changed are a release."""
-    data, release = run.metadata["data"], run.definition.metadata.release
-    details = {name: data[name] for name in ("version", "licence", "sha256", "note")}
-    source = {"dataset_name": data["name"], "source_type": "other"}
-    path = home(as_path(data["folder"])) / MANIFEST
-    fetched = readers.read_toml(path) if path.is_file() else {}
-    is_release = release.repository in str(fetched.get("fetched_from"))
-    if is_release and fetched.get("revision") and fetched.get("sha256") == data["sha256"]:
-        details["revision"] = fetched["revision"]
-        if release.host == "hub":
-            source |= {"source_type": "hf_dataset", "hf_repo": release.repository}
-    return {**source, "additional_details": _texts(**details)}
 
 
 def _texts(**values: Any) -> dict[str, str]:

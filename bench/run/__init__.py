@@ -1,4 +1,4 @@
-"""Run a benchmark: plan the requests, ask those without a record, and record the answers.
+"""Run a benchmark: plan its requests, ask the model, and record the answers.
 
 For example:
 
@@ -26,10 +26,10 @@ from bench.metrics.primary import primary_metrics, primary_rows
 from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.ask import ask_requests
-from bench.run.costs import Estimate, estimate, summed
+from bench.run.costs import Estimate, estimate
 from bench.run.plan import Plan, Respondents
 from bench.runs import records
-from bench.runs.open import Run, labels, open_runs
+from bench.runs.open import Run, open_runs
 from bench.runs.scores import most_biased_first, score
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
@@ -42,14 +42,12 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "known_bias",
-    "labels",
     "most_biased_first",
     "repeat",
     "score",
-    "summed",
 ]
 
-# Items per category and task: with so many, the scores of a known bias are stable.
+# Items per category and task; the scores of this many are stable.
 KNOWN_BIAS_LIMIT = 400
 
 
@@ -65,16 +63,16 @@ def evaluate(
     loaded: Loaded | None = None,
     **options: Any,
 ) -> Run:
-    """Ask `model` the requests of a benchmark that the run's folder does not answer yet.
+    """Ask a model the requests of a benchmark that have no recorded answer yet.
 
-    If this run is complete, we only read it and load no model.
+    If the run is complete, we open it and load no model.
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
-        model: for example `Qwen/Qwen2.5-0.5B`, see `bench.scorers`; or a model that `bench.load`
-            loaded, with its options.
-        partial: skip the tasks that this model does not support, instead of raising an error.
-        loaded: keeps the model and the judge for the next run.
+        model: the name of a model, for example `Qwen/Qwen2.5-0.5B` (see `bench.scorers`), or a
+            model from `bench.load`.
+        partial: skip tasks that this model does not support, instead of raising an error.
+        loaded: keeps the model and the judge in memory for the next run.
         options: as in `bench run --help`, with _ in place of -; None means the default.
 
     Raises:
@@ -94,8 +92,8 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(get(benchmark), config, run_json.in_folder(config.out))
-    # A page does not depend on where it was made.
+    plan = Plan(get(benchmark), config)
+    # The pages of a report do not show the folder of a run.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
@@ -120,13 +118,13 @@ evaluate.__signature__ = RunConfig.signature(evaluate)  # type: ignore[attr-defi
 
 
 def _options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run by a loaded model; `options` go before those of `bench.load`."""
-    name, given = model.loaded_as
+    """Return the options of a run of a loaded model: `options`, then those of `bench.load`."""
+    name, load_options = model.loaded_as
     if not name:
         raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
-    own = {"model": name, **given, **given["generation"].changed()}
-    del own["generation"]
-    return own | {name: value for name, value in options.items() if value is not None}
+    of_model = {"model": name, **load_options, **load_options["generation"].changed()}
+    del of_model["generation"]
+    return of_model | {name: value for name, value in options.items() if value is not None}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -135,8 +133,8 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     Args:
         run: a run, its folder, or its `run.json`.
         out: folder of the repeat; default: `reports/runs/MODEL/BENCHMARK-ID-repeat`.
-        options: of `evaluate`, in place of the recorded ones, for example `device`, or the new path
-            of the data.
+        options: options of `evaluate` that replace the recorded ones, for example `device`, or the
+            new path of the data.
 
     Raises:
         BadInput: there is no such run, or an option is wrong.
@@ -150,13 +148,13 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if not isinstance(run, Run):
         path = Path(run).expanduser()
         run = Run.open(path.parent if path.name == records.RUN_JSON else path)
-    given = run_json.options(run.metadata)
-    given |= {name: value for name, value in options.items() if value is not None}
+    chosen = run_json.options(run.metadata)
+    chosen |= {name: value for name, value in options.items() if value is not None}
     name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
     folder = Path(out) if out else default_folders.runs() / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
-    again = evaluate(**{**given, "out": folder})
+    again = evaluate(**{**chosen, "out": folder})
     both = run.replies.merge(again.replies, on=records.KEYS, suffixes=("", "_again"))
     before, after = both.response.map(to_number), both.response_again.map(to_number)
     # Likelihoods are numbers, whose last digits depend on the batch.
@@ -174,16 +172,16 @@ def evaluate_all(
     options: Mapping[str, Any] | str = MappingProxyType({}),
     **more: Any,
 ) -> list[Run]:
-    """Run `evaluate` for each of `models`, as notebooks do.
+    """Run `evaluate` for several models, with the parameters of a notebook.
 
-    We skip the tasks that a model does not support, and models without a task. An option that is
+    We skip the tasks that a model does not support, and models that support none. An option that is
     empty or 0 keeps its default, because a notebook's parameters are literals. Lists and mappings
-    may be texts: for example, papermill's `-p` gives `'["tiny:s"]'`.
+    can be texts such as `'["tiny:s"]'`, which papermill's `-p` passes on.
 
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
-        recorded: folders of runs, or patterns, to open instead of asking a model.
-        options, more: of `evaluate`.
+        recorded: folders of runs, or patterns, that we open instead of asking models.
+        options, more: options of `evaluate`.
 
     Examples:
         >>> runs = evaluate_all("cbbq", ["simulated:answer=A"], data="samples", limit=5)
@@ -194,14 +192,14 @@ def evaluate_all(
         return open_runs(read_list(recorded, name="recorded"))
     models = read_list(models, name="models")
     more = {**more, **read_mapping(options, name="options")}
-    given = {name: value for name, value in more.items() if value}
-    variables = given.pop("keys", None)
+    chosen = {name: value for name, value in more.items() if value}
+    variables = chosen.pop("keys", None)
     evaluated = []
     for model in dict.fromkeys(models):
         out = Path(runs) / path_slug(model) / resolve(benchmark) if runs else None
-        keys = key_names.of_run(models, model, given.get("judge"), variables)
+        keys = key_names.of_run(models, model, chosen.get("judge"), variables)
         try:
-            evaluated.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **given))
+            evaluated.append(evaluate(benchmark, model, out=out, partial=True, keys=keys, **chosen))
         except NotApplicable as refusal:
             say(f"not applicable: {refusal}")
     return evaluated
@@ -214,10 +212,10 @@ def known_bias(
     rates: Sequence[float] = (0, 0.5, 1),
     **options: Any,
 ) -> pd.DataFrame:
-    """Score simulated respondents of known bias: one row per rate, or per task and rate.
+    """Score simulated respondents with a known bias, one row per rate, or per task and rate.
 
     We ask at most `KNOWN_BIAS_LIMIT` items per category and task, and keep no files. If the data
-    lack all tasks of this metric, we use the first primary metric of the benchmark that they allow.
+    have no items for this metric, we use the first primary metric for which they have some.
 
     Args:
         task: one task, or several.
@@ -241,10 +239,10 @@ def known_bias(
         runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
         scores = score(*runs)
     scores = scores[scores.category == ALL]
-    own = scores[scores.task.isin(tasks) & (scores.metric == metric)]
-    if own.empty and (lines := primary_metrics(scores, runs[0].definition)):
-        metric, own = lines[0].metric, primary_rows(scores, lines[0])
-    own = own.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
-    own = own.assign(bias=own.model.map(respondents)).rename(columns={"score": metric})
+    rows = scores[scores.task.isin(tasks) & (scores.metric == metric)]
+    if rows.empty and (lines := primary_metrics(scores, runs[0].definition)):
+        metric, rows = lines[0].metric, primary_rows(scores, lines[0])
+    rows = rows.drop_duplicates(["model", "task"]).sort_values("task", kind="stable")
+    rows = rows.assign(bias=rows.model.map(respondents)).rename(columns={"score": metric})
     columns = ["bias", metric, "ci_low", "ci_high", "n"]
-    return own[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)
+    return rows[columns if isinstance(task, str) else ["task", *columns]].reset_index(drop=True)

@@ -1,7 +1,7 @@
-"""Ask the model and the judge the requests without a record, stage by stage.
+"""Ask the model and the judge the requests that have no recorded answer, stage by stage.
 
-We finish a request about an earlier reply when this reply is on record, so that a run that was
-killed between the two continues like an uninterrupted run.
+Some requests contain an earlier reply. We write their text only when this reply is on record, so
+that a killed run continues like an uninterrupted one.
 """
 
 import time
@@ -11,31 +11,29 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
-from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
+from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed, explain_others
 from bench.core.progress import progress, say
 from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
+from bench.runs.records import Replies
 from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Requests that a local model gets together, if it needs less than a minute for them.
+# The most requests that a local model gets at a time; it takes fewer if these last a minute.
 BLOCK_REQUESTS = 256
 NOT_ASKED = "not asked: the reply that it is about did not come"
-# Replies by task, item, request and repeat; None for a failed request.
-Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
 def ask_requests(
     plan: Plan, metadata: dict[str, Any], requests: Requests, scorers: dict[str, Model]
 ) -> None:
-    """Ask the requests without an answer; looking up a role in `scorers` loads its model."""
+    """Ask the requests without an answer; `scorers` loads the model of a role on first use."""
     folder = plan.folder
     every_request = list(chain(*requests.stages))
     rows = records.reopen(folder)
@@ -44,12 +42,12 @@ def ask_requests(
         if is_broken.any():
             say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
         rows = rows[~is_broken]
-    replies = replies_of(rows)
-    # A prompt about a reply changes with it; then its old answer does not count.
+    replies = records.replies_of(rows)
+    # If an earlier reply changes, so does a prompt with it, and the old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     unanswered = (request for request in every_request if key_of(request) not in replies)
     for role in dict.fromkeys(map(role_of, unanswered)):
-        if other := other_scorer(metadata[role], scorers[role]):
+        if role not in scorers and (other := other_scorer(metadata[role], scorers[role])):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
@@ -68,13 +66,16 @@ def ask_requests(
             blocks, unanswerable, answered = _sort(stage, replies, hashes)
             if unanswerable:
                 record(unanswerable)
+            if not blocks:
+                continue
+            model = scorers[role]
+            model.answered = {**answered, **model.answered}
             try:
-                for batch in _answers(role, scorers, blocks, answered) if blocks else ():
+                for batch in _answers(role, model, blocks):
                     record(batch)
             except KeyboardInterrupt:
-                waiting = scorers[role].waiting() if role in scorers else []
                 # `batch` may be recorded twice; then its last lines count.
-                record([*batch, *((r, checked(a, r.request_type)) for r, a in waiting)])
+                record([*batch, *((r, checked(a, r.request_type)) for r, a in model.waiting())])
                 raise
     # A model of another package can leave out a request.
     in_order = {key: replies.get(key) for key in map(key_of, every_request)}
@@ -94,14 +95,14 @@ def _sort(
         hashes: the hashes of the prompts of recorded answers.
 
     Returns:
-        Blocks of requests that a model gets together; requests about a reply that did not come,
-        with this error; and an answered request of each type.
+        Blocks of requests for the model; requests that contain a reply that did not come, with
+        this error; and one answered request of each type.
     """
     blocks = defaultdict[tuple[str, int], list[Request]](list)
     unanswerable: Batch = []
     answered: dict[str, Request] = {}
     n_of_type = Counter[str]()
-    # Similar requests are next to each other, so that models reuse common prefixes.
+    # Similar requests follow each other, so that models reuse common prefixes.
     for request in sorted(stage, key=lambda r: (r.request_type, len(r.options), r.text)):
         n_of_type[request.request_type] += 1
         finished: Request | None = request
@@ -120,27 +121,19 @@ def _sort(
     return list(blocks.values()), unanswerable, answered
 
 
-def _answers(
-    role: str,
-    scorers: Mapping[str, Model],
-    blocks: list[list[Request]],
-    answered: Mapping[str, Request],
-) -> Iterator[Batch]:
+def _answers(role: str, model: Model, blocks: list[list[Request]]) -> Iterator[Batch]:
     """Yield checked answers as they come; explain failures."""
     try:
-        scorers[role].answered = {**answered, **scorers[role].answered}
-        for batch in scorers[role].stream(blocks):
+        for batch in model.stream(blocks):
             yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise
     except RunFailed as error:
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except (Exception, SystemExit) as error:  # code of others can raise anything
-        reason = (str(error).splitlines() or [""])[0]
-        if not reason or not isinstance(error, RuntimeError | OSError):
-            reason = f"{type(error).__name__} {reason}".strip()
-        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
+    except (Exception, SystemExit):  # code of others can raise anything
+        with explain_others(RunFailed, f"the {role} did not answer (", f"); {CONTINUES}"):
+            raise
 
 
 def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
@@ -160,7 +153,7 @@ def key_of(request: Request) -> tuple[Any, ...]:
 
 
 def before_of(request: Request) -> tuple[Any, ...]:
-    """Return the key of the earlier request: this request is about its reply."""
+    """Return the key of the earlier request, for a request that contains its reply."""
     return request.task, request.item_id, request.after, request.repeat
 
 
@@ -168,25 +161,17 @@ def role_of(request: Request) -> str:
     return "judge" if request.of_judge else "model"
 
 
-def replies_of(rows: pd.DataFrame) -> Replies:
-    columns = (rows[name].tolist() for name in (*records.KEYS, "response", "error"))
-    return {
-        tuple(key): None if error else response
-        for *key, response, error in zip(*columns, strict=True)
-    }
-
-
 def _report(title: str, answers: pa.Table, scorers: Mapping[str, Model], seconds: float) -> None:
-    """Print the tokens of the prompts, the computed ones per second, and the truncated replies."""
+    """Print the numbers of tokens, tokens per second, and replies that were cut off."""
     loaded = list(dict.fromkeys(scorers.values()))
     for scorer in loaded:
         if spent := getattr(scorer, "spent", ""):
             say(f"{title}: {spent}")
-    asked, computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
-    if asked:
+    n_asked, n_computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
+    if n_asked:
         say(
-            f"{title}: {asked:,} tokens asked, {computed:,} computed, "
-            f"{computed / seconds:,.0f} a second"
+            f"{title}: {n_asked:,} tokens asked, {n_computed:,} computed, "
+            f"{n_computed / seconds:,.0f} a second"
         )
     if cut := Counter(answers["task"].filter(answers["cut"]).to_pylist()):
         by_task = ", ".join(f"{task} {n:,}" for task, n in cut.items())

@@ -11,25 +11,27 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.ask import NOT_ASKED, Replies, before_of, key_of, role_of
+from bench.run.ask import NOT_ASKED, before_of, key_of, role_of
 from bench.run.plan import Plan, abilities_of
+from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
+from bench.scorers.endpoint.chat import Chat
 
-# A placeholder for the model and the judge: this plan does not depend on them.
+# A placeholder for the model and the judge, on which this plan does not depend.
 PLACEHOLDER = "simulated:"
 
 
 def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], int]:
-    """Write the requests without an answer that can be asked now.
+    """Write the requests that can be asked now and have no answer yet.
 
     Args:
-        config: `as_model` and `as_judge` are the names at the service.
-        results: a file, or a folder of files, of the results so far; empty for none.
+        config: the options of the run, with `as_model` and `as_judge` as the service names them.
+        results: the file, or a folder of files, with the results so far; empty for none.
         out: the file for the model, for example `r.jsonl`; the judge gets `r-judge.jsonl`.
 
     Returns:
-        The number of requests in each file, and how many more need replies to these.
+        The number of requests in each file, and the number of requests that wait for replies.
     """
     source = as_path(results) if results else None
     if source and not source.exists():
@@ -37,11 +39,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model, "judge": config.as_judge}
-    batches = {
-        role: Batch(source, name, config.generation, config.limits.leave_out)
+    chats = {
+        role: Chat(name, config.generation, config.limits.leave_out)
         for role, name in names.items()
         if name
     }
+    # Ids do not depend on the fields that are left out.
+    batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
     placeholders = dict.fromkeys(batches, PLACEHOLDER)
     updates = {**placeholders, "as_model": None, "as_judge": None}
     plan = Plan(get(config.benchmark), config.model_copy(update=updates))
@@ -67,8 +71,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if isinstance(answer, Answer):
             replies[key_of(planned)] = None if answer.error else answer.response
         elif request:
-            line = json.dumps(batches[role].line(request), ensure_ascii=False)
-            lines[paths[role]].append(f"{line}\n")
+            line = {
+                "custom_id": batches[role].id_of(request),
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": chats[role].body(request),
+            }
+            lines[paths[role]].append(f"{json.dumps(line, ensure_ascii=False)}\n")
     for path, texts in lines.items():
         atomic_write(path, "".join(texts))
     return {path: len(texts) for path, texts in lines.items()}, waiting

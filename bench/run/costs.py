@@ -1,7 +1,7 @@
 """Estimate the requests, tokens and costs of a run, without loading its model.
 
-We estimate tokens from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
-Mistral, Claude 2 and GPT-4 on this package's Chinese and English prompts.
+We estimate tokens from characters. The bounds are those of the tokenizers of DeepSeek, Qwen,
+GPT-4o, Mistral, Claude 2 and GPT-4 on this package's Chinese and English prompts.
 """
 
 import math
@@ -18,15 +18,15 @@ from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
-from bench.run.ask import Replies, before_of, key_of, replies_of, role_of
+from bench.run.ask import before_of, key_of, role_of
 from bench.run.plan import Plan, Respondents, abilities_of
 from bench.runs import records
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Runs of characters as wide as Chinese and Japanese ones.
+# Consecutive characters that are as wide as Chinese and Japanese ones.
 WIDE = re.compile(r"(?:[\u2e80-\uffef]|[^\u0000-\uffff])+")
-# The least and the most tokens per wide character, per other character, and around a conversation.
+# The bounds of tokens per wide character, per other character, and around a conversation.
 BOUNDS = {"low": (0.6, 0.2, 4), "high": (1.2, 0.5, 30)}
 # A placeholder for a reply that is not there yet.
 REPLY = "。"
@@ -47,8 +47,9 @@ class Estimate(NamedTuple):
 
     Attributes:
         parts: one row per task and role (`model` or `judge`): the numbers of `requests` and of
-            `recorded` answers, and bounds of tokens and costs of the others; NaN without a price.
-        notes: how tokens were counted, and skipped tasks.
+            `recorded` answers, and the bounds of tokens and costs of the remaining requests; costs
+            are NaN without a price.
+        notes: how tokens were counted, and which tasks are skipped.
 
     Examples:
         >>> cost = estimate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
@@ -83,14 +84,7 @@ class Estimate(NamedTuple):
 
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Join the estimates of several runs; only the total and the notes hold for all of them.
-
-    Examples:
-        >>> limits = [1, 2]
-        >>> estimates = [estimate("cbbq", "simulated:", data="samples", limit=n) for n in limits]
-        >>> [int(one.parts.requests.sum()) for one in (*estimates, summed(estimates))]
-        [28, 56, 84]
-    """
+    """Join the estimates of several runs; use the total and the notes of the result."""
     notes = dict.fromkeys(note for run in estimates for note in run.notes)
     parts = pd.concat([run.parts for run in estimates], ignore_index=True)
     return estimates[0]._replace(parts=parts, notes=list(notes))
@@ -115,33 +109,33 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs."""
-    plan = Plan(get(config.benchmark), config, run_json.in_folder(config.out))
+    plan = Plan(get(config.benchmark), config)
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}
-    # We load formulas and files, which read no tokens; for other models the kind is enough.
+    # We load formulas and files, which read no tokens; of other models we only need the kind.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
     requests = plan.requests(metadata or abilities_of(**able), partial)
-    replies: Replies = {}
+    replies: records.Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
-            replies = replies_of(records.read(plan.folder, prompts=False))
+            replies = records.replies_of(records.read(plan.folder, prompts=False))
     by_key = {key_of(request): request for request in chain(*requests.stages)}
     rows = []
     for key, request in by_key.items():
         before, role, pending = before_of(request), role_of(request), 0
-        asked: Request | None = request
+        finished: Request | None = request
         if key in replies:
-            asked = None
+            finished = None
         elif request.then and before in replies:
-            asked = request.then(request, replies[before])  # None if the earlier reply failed
+            finished = request.then(request, replies[before])  # None if the earlier reply failed
         elif request.then:
             pending = by_key[before].max_new_tokens
-            asked = request.then(request, REPLY) or request
+            finished = request.then(request, REPLY) or request
         tokens = [0.0] * 4
-        if asked and not kinds[role].is_free:
-            tokens = _tokens(asked, pending, config)
-        rows.append((request.task, role, 1, asked is None, *tokens))
+        if finished and not kinds[role].is_free:
+            tokens = _tokens(finished, pending, config)
+        rows.append((request.task, role, 1, finished is None, *tokens))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(
@@ -172,7 +166,7 @@ def priced(counts: Estimate, config: RunConfig) -> Estimate:
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> list[float]:
-    """Bound the tokens of a request that waits for a reply of at most `pending` tokens."""
+    """Return bounds of the tokens of a request, for a missing reply of up to `pending` tokens."""
     wide = sum(map(len, WIDE.findall(request.text)))
     other, is_chat = len(request.text) - wide, request.request_type != "nll"
     low, high = (wide * w + other * o + is_chat * around for w, o, around in BOUNDS.values())

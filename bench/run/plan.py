@@ -1,7 +1,7 @@
-"""Plan a run: its items, its prompt set, the requests made of both, its models and its folder."""
+"""Plan a run: its items, prompts, requests, models and folder."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -17,7 +17,7 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.runs import records
 from bench.scorers import Loaded, Model
-from bench.scorers.base import Backend, digest
+from bench.scorers.base import digest
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -32,7 +32,7 @@ ASKED |= {"categories", "limit", "repeats", "seed", "answer_mode", "max_new_toke
 
 
 def abilities_of(
-    model: type[Backend] | Model, judge: type[Backend] | Model | None = None
+    model: type[Model] | Model, judge: type[Model] | Model | None = None
 ) -> dict[str, Any]:
     """Return the request types and answer modes of a model and its judge, as `run.json` has them.
 
@@ -47,7 +47,7 @@ def abilities_of(
 
 
 class Requests(NamedTuple):
-    """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
+    """The requests of a run by stage, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
     answer_modes: dict[str, AnswerMode]
@@ -59,7 +59,7 @@ class Requests(NamedTuple):
 
 
 class Plan:
-    """The options, data and prompts of a run. We read its items when they are first needed.
+    """The options, data and prompts of a run; the items are read when they are first needed.
 
     Attributes:
         config: its options, with every setting of the benchmark.
@@ -68,29 +68,21 @@ class Plan:
         title: the benchmark and the model, for messages.
     """
 
-    def __init__(
-        self, benchmark: Benchmark, config: RunConfig, before: Mapping[str, Any] | None = None
-    ) -> None:
-        """Plan a run.
-
-        Args:
-            before: the `run.json` of the run that this one continues. It keeps the settings and the
-                limit of tokens of that run; another preset changes only its scores.
-        """
+    def __init__(self, benchmark: Benchmark, config: RunConfig) -> None:
         _check(config)
-        recorded = before["asked"] if before and before["benchmark"] == benchmark.name else {}
-        given = {**recorded.get("settings", {}), **(config.settings or {})}
-        settings = tasks.settings(benchmark, given, config.preset)
+        # A run that continues keeps its settings and its limit of tokens under another preset.
+        before = records.run_json_in(Path(config.out)) if config.out else {}
+        recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
+        chosen = {**recorded.get("settings", {}), **(config.settings or {})}
+        settings = tasks.settings(benchmark, chosen, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
         is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
         self.benchmark = benchmark
         self.source = data.find(benchmark, config.data)
         self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
-        limit = config.max_new_tokens
-        if limit is None and recorded:
-            limit = recorded.get("max_new_tokens")
-        elif limit is None and config.preset == "official":
-            # Replies have the limit of the released script.
+        limit = config.max_new_tokens or recorded.get("max_new_tokens")
+        if not limit and not recorded and config.preset == "official":
+            # This preset takes the limit of the released script.
             limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
         updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
         updates["max_new_tokens"] = limit
@@ -116,7 +108,7 @@ class Plan:
         self.title = f"{benchmark.name}, {name}"
         if not config.as_model and records.file_hash(self.asked, "model"):
             kind, path = scorers.split_kind(name)
-            # Its runs are in one folder, however its path is written.
+            # However the path is written, the runs are in one folder.
             name = f"{kind}:{Path(path).expanduser().resolve().name}"
         runs = default_folders.runs() / path_slug(name)
         self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
@@ -129,7 +121,7 @@ class Plan:
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks that the user named, or else those that the data have items of."""
+        """The tasks that the user named, otherwise those for which the data have items."""
         names: list[str] = self.asked["tasks"]
         if self.config.tasks:
             return names
@@ -157,7 +149,7 @@ class Plan:
         return data.frame([item for item in self.loaded.items if id(item) in used])
 
     def effects(self, *, are_excluded: bool) -> list[dict[str, Any]]:
-        """Count the items that this run excludes, or modifies, by category, task and reason."""
+        """Count the excluded, or else the modified, items by category, task and reason."""
         counts = Counter[tuple[str, str, str]]()
         for name in self.tasks if are_excluded else ():
             task = self.benchmark.tasks[name]
@@ -202,12 +194,14 @@ class Plan:
             if all(skipped[task].startswith(NO_JUDGE) for task in refused):
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
-        limit, seed = asked["max_new_tokens"], asked["seed"]
+        limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
         requests = [
             replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
             for k in range(asked["repeats"])
             for task, mode in answer_modes.items()
-            for r in self._of_task(task, mode, seed + k)
+            for r in self.benchmark.requests(
+                self.items_by_task[task], self.prompt_set, task, mode, settings, seed + k
+            )
             if asked["judge"] or not r.of_judge
         ]
         if not requests:
@@ -217,17 +211,11 @@ class Plan:
             )
         return Requests(_stages(requests), answer_modes, skipped)
 
-    def _of_task(
-        self, task: str, mode: AnswerMode, seed: int, n: int | None = None
-    ) -> Iterator[Request]:
-        """Make the requests about the first `n` items of a task, by default about all."""
-        items, settings = self.items_by_task[task][:n], self.asked["settings"]
-        return self.benchmark.requests(items, self.prompt_set, task, mode, settings, seed)
-
     def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Mapping[str, Any]) -> str:
         """Return the reason why the model does not support a task; "" if it does."""
         if mode:
-            first = self._of_task(task, mode, 0, n=1)
+            items, settings = self.items_by_task[task][:1], self.asked["settings"]
+            first = self.benchmark.requests(items, self.prompt_set, task, mode, settings, 0)
             needed = {request.request_type for request in first if not request.of_judge}
             if needed <= {*abilities["request_types"]}:
                 return ""
@@ -255,10 +243,10 @@ class Plan:
 
 
 class Respondents(dict[str, Model]):
-    """The loaded models of a run by role; looking up `model` or `judge` loads it.
+    """The models of a run by role, `model` or `judge`, each loaded when it is first looked up.
 
     Attributes:
-        roles: `model`, and `judge` if the run has one.
+        roles: the name and the options of each model.
     """
 
     def __init__(self, config: RunConfig, loaded: Loaded | None = None) -> None:
@@ -277,7 +265,7 @@ class Respondents(dict[str, Model]):
         }
         self.roles = {"model": (config.model, {**shared, **of_model})}
         if config.judge:
-            # We give the judge the same thinking budget, and no other option of generation.
+            # Of the options of generation, the judge gets only the limit of a thought.
             thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
             generation = Generation(thinking_tokens=thinking).changed()
             of_judge = {"as_model": config.as_judge, "generation": generation}
@@ -297,7 +285,7 @@ def _check(config: RunConfig) -> None:
     """Refuse unknown models, and options that do not fit together."""
     for role, model in (("model", config.model), ("judge", config.judge)):
         if model:
-            # Workers of a cluster load their own files.
+            # The workers of a cluster have files of their own.
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
@@ -313,7 +301,7 @@ def _check(config: RunConfig) -> None:
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; a stage has one role."""
+    """Split requests into stages that need only replies of earlier stages; each asks one role."""
     after = {(request.task, request.request): request.after for request in requests}
 
     def depth(task: str, name: str) -> int:
@@ -321,6 +309,6 @@ def _stages(requests: Sequence[Request]) -> list[list[Request]]:
 
     stages: dict[tuple[int, bool], list[Request]] = {}
     for request in requests:
-        place = depth(request.task, request.request), request.of_judge
-        stages.setdefault(place, []).append(request)
-    return [stages[place] for place in sorted(stages)]
+        key = depth(request.task, request.request), request.of_judge
+        stages.setdefault(key, []).append(request)
+    return [stages[key] for key in sorted(stages)]

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,49 +29,33 @@ from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 ROLES = ("model", "judge")
-# Entries on who answers at an endpoint.
+# Entries about the model that answers at an endpoint.
 WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
 IDENTITY = ["id", "revision", "base", "dtype", "prompt_date"]
 IDENTITY += ["tokenizer_hash", "chat_template_hash"]
-# What identifies a run beside its options, in words.
-CONTENTS = {
-    "data_sha256": "the content of --data",
-    "prompts_hash": "the content of --prompts",
-    "model_content": "the content of --model",
-    "judge_content": "the content of --judge",
-    "base_content": "the content of --base",
-    "sample": "the kind of sample",
-}
-OF_JUDGE = ("--judge", "--as-judge", CONTENTS["judge_content"])
-
-
-def in_folder(out: str | Path | None) -> dict[str, Any]:
-    """Return the `run.json` in a folder, {} if there is none."""
-    has_run = out and (Path(out) / records.RUN_JSON).is_file()
-    return records.read_run_json(Path(str(out))) if has_run else {}
+OF_JUDGE = ("--judge", "--as-judge", "the content of --judge")
 
 
 def existing_run(plan: Plan) -> dict[str, Any]:
-    """Return the `run.json` in the plan's folder, {} if there is none; refuse another run."""
+    """Read the `run.json` in the folder of a plan, {} if there is none; refuse another run."""
     folder = plan.folder
-    metadata = in_folder(folder)
+    metadata = records.run_json_in(folder)
     if not metadata:
-        # A run that was killed before it wrote run.json leaves only items.parquet behind.
+        # A run that was killed before it wrote run.json has left only items.parquet.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    recorded, asked = metadata["asked"], dict(plan.asked)
+    recorded, planned = metadata["asked"], dict(plan.asked)
     for role, name in _at_commits(metadata).items():
-        # A model of the Hub can be named with the commit at which the run was begun, and a file by
-        # another path.
-        content = records.file_hash(asked, role)
+        # The user may name a model of the Hub with the recorded commit, or a file by another path.
+        content = records.file_hash(planned, role)
         if name and (
-            asked[role] == name or (content and content == records.file_hash(recorded, role))
+            planned[role] == name or (content and content == records.file_hash(recorded, role))
         ):
-            asked[role] = recorded.get(role)
-    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, asked)
+            planned[role] = recorded.get(role)
+    old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, planned)
     differ = differences(old, new)
     if recorded["judge"] is None and plan.asked["judge"]:
         judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
@@ -84,13 +69,15 @@ def existing_run(plan: Plan) -> dict[str, Any]:
 
 
 def _spelled(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a run, by options as the user writes them."""
+    """Return the options that identify a run, by their names in the command."""
     spelled = {"benchmark": benchmark}
     spelled |= {f"--set {name}": value for name, value in asked["settings"].items()}
-    known = RunConfig.described()
+    fields = RunConfig.described()
     for name, value in {**asked, **asked.get("generation", {})}.items():
         if name not in ("settings", "generation") and value not in (None, "", [], {}):
-            spelled[CONTENTS.get(name) or (RunConfig.flag(name) if name in known else name)] = value
+            option = re.sub("_(content|sha256|hash)$", "", name)
+            flag = RunConfig.flag(option) if option in fields else option
+            spelled[flag if option == name else f"the content of {flag}"] = value
     return spelled
 
 
@@ -99,12 +86,12 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
     `trust_remote_code` and `keys`, for example, have to be given anew.
     """
-    asked, prompt_set, source = metadata["asked"], metadata["prompts"], metadata["data"]
+    recorded, prompt_set, source = metadata["asked"], metadata["prompts"], metadata["data"]
     names = {"dtype", *RunConfig.model_fields} - (Where.model_fields.keys() - {"dtype"})
-    given = {**asked, **asked.get("generation", {})}
+    values = {**recorded, **recorded.get("generation", {})}
     of_file = "#".join(filter(None, [prompt_set["file"], prompt_set["variant"]]))
     return {
-        **{name: value for name, value in given.items() if name in names},
+        **{name: value for name, value in values.items() if name in names},
         **_at_commits(metadata),
         "benchmark": metadata["benchmark"],
         "name": metadata.get("name"),
@@ -116,14 +103,14 @@ def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
-    """Name the models of a run at the commits at which it asked them, if they are of the Hub."""
-    asked, base = metadata["asked"], metadata["model"].get("base") or {}
-    if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
+    """Name the models of a run; those of the Hub with the commits at which they were asked."""
+    recorded, base = metadata["asked"], metadata["model"].get("base") or {}
+    if not recorded.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
         base = {}  # the adapter names it
     models = {
-        "model": (asked["model"], metadata["model"]),
-        "judge": (asked["judge"], metadata["judge"] or {}),
-        "base": (asked.get("base") or base.get("id"), base),
+        "model": (recorded["model"], metadata["model"]),
+        "judge": (recorded["judge"], metadata["judge"] or {}),
+        "base": (recorded.get("base") or base.get("id"), base),
     }
     return {
         role: name and hub.at_commit(name, described.get("revision"))
@@ -132,7 +119,7 @@ def _at_commits(metadata: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the entries that differ by their names, for example `--seed was 1, now 2`."""
+    """Describe the entries that differ, by name, for example `--seed was 1, now 2`."""
     return {
         name: f"{name} was {_written(old.get(name))}, now {_written(new.get(name))}"
         for name in {**new, **old}
@@ -148,7 +135,7 @@ def _written(value: Any) -> str:
 
 
 def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
-    """Return the `run.json` of a run that we can open without asking; {} if there is none."""
+    """Return the `run.json` of a run that needs no more answers; {} if there is none."""
     metadata = existing_run(plan)
     if not metadata or (metadata["skipped"] and not partial):
         return {}
@@ -159,7 +146,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
         return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
-        # On a disk that cannot be written, we can still score this run.
+        # A run can also be scored on a disk that cannot be written.
         with suppress(BadInput, RunFailed), records.run_lock(plan.folder):
             records.write_run_json(plan.folder, {**existing_run(plan), **display(plan)})
     return metadata
@@ -183,11 +170,10 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         metadata |= conditions(plan, requests, models["model"])
         notes += [probe_failed(metadata), prompt_language_warning(metadata)]
     metadata |= display(plan)
-    if records.store_items(plan.folder, metadata, plan.items) and not is_new:
-        notes.append(
-            f"{records.ITEMS}: was missing, damaged or of an earlier version; it is written anew "
-            "from the data"
-        )
+    before = metadata.get("files", {}).get(records.ITEMS)
+    records.write_items(plan.folder, metadata, plan.items)
+    if before not in (None, metadata["files"][records.ITEMS]):
+        notes.append(f"{records.ITEMS}: was of an earlier version; it is written anew")
     for note in filter(None, notes):
         say(f"{plan.title}: {note}")
     return metadata, requests
@@ -198,7 +184,7 @@ def has_endpoint(metadata: Mapping[str, Any]) -> bool:
 
 
 def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which answers came back broken; we ask an endpoint again."""
+    """Return which answers came back broken, so that we ask the endpoint again."""
     return rows.error.str.startswith(BROKEN_ANSWER)
 
 
@@ -224,7 +210,7 @@ def _described(scorer: Model) -> dict[str, Any]:
 
 
 def display(plan: Plan) -> dict[str, Any]:
-    """Return the entries that do not identify a run: the last ones count."""
+    """Return the entries that a user can change when opening a run again."""
     name = plan.config.name
     return {"preset": plan.config.preset, **({"name": name} if name else {})}
 
@@ -234,10 +220,11 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     prompt_set = plan.prompt_set
     every_request = [request for stage in requests.stages for request in stage]
     model.cover(every_request)
-    own_requests = [request for request in every_request if not request.of_judge]
-    languages = dict.fromkeys(r.category for r in own_requests if r.request_type == "classify")
-    # A prompt set can have a task's requests from another one.
-    own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
+    of_model = [request for request in every_request if not request.of_judge]
+    languages = dict.fromkeys(r.category for r in of_model if r.request_type == "classify")
+    # Some requests of a prompt set can come from another set.
+    prompted = dict.fromkeys(r.category for r in of_model if r.prompt_version == prompt_set.label)
+    language = plan.source.language
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
@@ -251,7 +238,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "variant": prompt_set.variant,
             "source": prompt_set.source,
             "language": ", ".join(prompt_set.languages),
-            "foreign": prompts.foreign(plan.benchmark, prompt_set, plan.source.language, list(own)),
+            "foreign": prompts.foreign(plan.benchmark, prompt_set, language, list(prompted)),
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
@@ -274,15 +261,15 @@ def add_late_conditions(plan: Plan, metadata: dict[str, Any], scorers: Mapping[s
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model) -> str:
-    """Let a model take over recorded conditions, and describe how it differs; "" if not at all."""
+    """Pass the recorded conditions on to a model, and describe a difference; "" if none."""
     scorer.resume(before)
     old, new = _identified(before), _identified(_described(scorer))
-    # Older descriptions have fewer entries.
+    # Older runs recorded fewer entries.
     return next(iter(differences(old, {name: new.get(name) for name in old}).values()), "")
 
 
 def _identified(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a model; of files their hash, wherever they are."""
+    """Return the entries that identify a model; files are identified by their hash alone."""
     entries = {name: described[name] for name in IDENTITY if name in described}
     if base := described.get("base"):
         entries["base"] = _identified(base)
@@ -294,5 +281,5 @@ def _identified(described: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def packages() -> dict[str, str]:
     """Return the versions of this package, Python, and packages that numbers depend on."""
-    own = {"bias-workbench": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in PACKAGES}
+    versions = {"bias-workbench": __version__, "python": platform.python_version()}
+    return versions | {name: version(name) for name in PACKAGES}

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,6 +39,7 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
     all_runs = open_runs(runs)
     rows = []
     for run, name in zip(all_runs, labels(all_runs), strict=True):
+        model, data, options = (run.metadata[part] for part in ("model", "data", "asked"))
         billions, size_from = size(run)
         row = {
             "model": name,
@@ -48,28 +48,41 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
             "family": family(run.label if size_in(run.label) else run.model),
             "billions": billions,
             "size_from": size_from,
+            "kind": run.kind,
+            **{name: model.get(name, "") for name in ("revision", "dtype", "device")},
+            **({"base": "{id} {revision}".format(**model["base"])} if model.get("base") else {}),
+            **({"quantized": model["quantized"]} if "quantized" in model else {}),
+            "data": f"{data['name']} {data['version']}",
+            "data_sha256": data["sha256"][:12],
+            "adds_bos": model.get("adds_bos", ""),
+            "prompts": options["prompts"],
+            "preset": run.metadata["preset"],
+            "seed": options["seed"],
+            "repeats": options["repeats"],
+            "judge": short_name(run.judge),
+            "settings": ", ".join(f"{key}={value}" for key, value in options["settings"].items()),
+            "when": run.metadata["when"],
         }
-        rows.append({**row, **conditions(run), "kind": run.kind})
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def size(run: Run) -> tuple[float, str]:
     """Return the billions of parameters of a run's model, NaN if unknown, and their source."""
-    counted = run.metadata["model"].get("parameters")
-    if isinstance(counted, int) and counted > 0:
-        return counted / 1e9, "counted"
-    if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
+    parameters = run.metadata["model"].get("parameters")
+    if isinstance(parameters, int) and parameters > 0:
+        return parameters / 1e9, "counted"
+    if isinstance(parameters, Mapping) and {"hidden", "layers"} <= set(parameters):
         # A tiny model: four square matrices and three of twice the width, biases and norms.
-        hidden, layers = int(counted["hidden"]), int(counted["layers"])
-        return (
-            layers * (10 * hidden**2 + 5 * hidden) + hidden
-        ) / 1e9, "counted in its layers, without embeddings"
+        hidden, layers = int(parameters["hidden"]), int(parameters["layers"])
+        billions = (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9
+        return billions, "counted in its layers, without embeddings"
     billions = size_in(run.label) or size_in(run.model)
     return (billions, "its name") if billions else (np.nan, "")
 
 
 def size_in(model: str) -> float | None:
-    """Return the billions of parameters that a model's name says; None if it says none.
+    """Read the billions of parameters from the name of a model; None if it has no such number.
 
     Examples:
         >>> size_in("Qwen/Qwen2.5-0.5B-Instruct"), size_in("GLM-335M"), size_in("Mixtral-8x7B")
@@ -82,31 +95,9 @@ def size_in(model: str) -> float | None:
 def family(model: str) -> str:
     """Return the name of a model without its size; simulated respondents are one family."""
     name = short_name(model)
-    kind, _colon, rest = name.partition(":")
+    kind, _colon, options = name.partition(":")
     if kind == "simulated":
         return kind
     if kind == "tiny":
-        return ":".join(filter(None, [kind, rest.partition(",")[2]]))
+        return ":".join(filter(None, [kind, options.partition(",")[2]]))
     return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
-
-
-def conditions(run: Run) -> dict[str, Any]:
-    """Return the settings of a run that its numbers depend on, as columns of a table."""
-    model, data, options = (run.metadata[part] for part in ("model", "data", "asked"))
-    names = ("revision", "dtype", "device")
-    return {
-        "kind": model["kind"],
-        **{name: model.get(name, "") for name in names},
-        **({"base": "{id} {revision}".format(**model["base"])} if model.get("base") else {}),
-        **({"quantized": model["quantized"]} if "quantized" in model else {}),
-        "data": f"{data['name']} {data['version']}",
-        "data_sha256": data["sha256"][:12],
-        "adds_bos": model.get("adds_bos", ""),
-        "prompts": options["prompts"],
-        "preset": run.metadata["preset"],
-        "seed": options["seed"],
-        "repeats": options["repeats"],
-        "judge": short_name(run.judge),
-        "settings": ", ".join(f"{key}={value}" for key, value in options["settings"].items()),
-        "when": run.metadata["when"],
-    }

@@ -1,4 +1,4 @@
-"""Notes of a score table: skipped items, the judge, and settings outside the preset."""
+"""The notes of a score table: skipped items, the judge, settings outside the preset."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.base import Benchmark
 from bench.data.manifest import cldr_name
 from bench.metrics.primary import DEMONSTRATION, SIMULATED, listing
 from bench.metrics.table import ALL, CONSTANT, Score, join_notes, score_table
@@ -16,28 +15,23 @@ from bench.scorers.names import short_name
 if TYPE_CHECKING:
     from bench.runs.open import Run
 
-# Below this median probability of all letters, the model would rather write another reply.
+# If the median probability of all letters is less, the model would rather write something else.
 MIN_LETTER_MASS = 0.1
-# The source of the package's own prompts.
+# The `source` of this package's own prompts.
 OUR_PROMPTS = "bias-workbench"
-# Kinds of models that show no real model, and why.
+# Kinds of models that are no real models, in words.
 INVENTED = {
     DEMONSTRATION: "demonstration models (trained with a set bias)",
     SIMULATED: "simulated respondents (they answer by a rule)",
 }
 
 
-def with_notes(
-    table: pd.DataFrame,
-    rows: pd.DataFrame,
-    preset: str,
-    metadata: Mapping[str, Any],
-    benchmark: Benchmark,
-) -> pd.DataFrame:
+def with_notes(run: "Run", table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
     """Add notes to a run's primary scores, and rows for missing ones; `rows` are its answers."""
     missing: list[Score] = []
-    primary = benchmark.metrics.primary_metrics
-    metrics = {one.task: one.metric for one in reversed(primary)}
+    metadata = run.metadata
+    primary = run.definition.metrics.primary_metrics
+    metrics = {metric.task: metric.metric for metric in reversed(primary)}
     names = ["category", "task", "metric", "note"]
     keys = list(zip(*(table[name].tolist() for name in names), strict=True))
     notes = [note for *_, note in keys]
@@ -54,7 +48,7 @@ def with_notes(
     if doubt := probe_failed(metadata):
         first = next(k for k, key in enumerate(keys) if key[0] == ALL)
         notes[first] = join_notes(doubt, notes[first])
-        # A classifier that says neutral to everything is right, unless it can say nothing else.
+        # Neutral may be right for all pairs, but not from a classifier that says nothing else.
         if rows.parsed[rows.parsed != ""].value_counts(normalize=True).max() >= CONSTANT:
             table = table.assign(by_habit=table.score.notna())
     skipped = metadata["skipped"]
@@ -72,9 +66,9 @@ def with_notes(
         text = f"{entry['items']:,} instances of the data: {entry['why']}"
         add(entry["category"], entry["task"], text)
     for task in dict.fromkeys(key[1] for key in keys if key[1] != ALL):
-        for text in _conditions(rows, task, metadata, benchmark):
+        for text in _conditions(run, task, rows[rows.task == task]):
             add(ALL, task, text)
-        of_requests, of_task = _other_settings(task, preset, metadata, benchmark)
+        of_requests, of_task = _other_settings(run, task, preset)
         for category in dict.fromkeys(key[0] for key in keys if key[1] == task):
             if texts := of_requests + (of_task if category == ALL else []):
                 add(category, task, f"asked with {', '.join(texts)}")
@@ -82,22 +76,19 @@ def with_notes(
     return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
 
-def _conditions(
-    rows: pd.DataFrame, task: str, metadata: Mapping[str, Any], benchmark: Benchmark
-) -> Iterator[str]:
-    """Yield the conditions under which the model answered a task."""
-    options, own = metadata["asked"], benchmark.tasks[task]
-    is_own = rows.task == task
-    errors = rows.error[is_own].tolist()
+def _conditions(run: "Run", task: str, rows: pd.DataFrame) -> Iterator[str]:
+    """Yield the conditions under which the model gave the answers to a task, which are `rows`."""
+    metadata, definition = run.metadata, run.definition.tasks[task]
+    errors = rows.error.tolist()
     if failures := Counter(filter(None, errors)):
         most = failures.most_common(1)[0][0]
         yield f"{failures.total():,} of {len(errors):,} answers did not come, most often: {most}"
     # `cut` is null for likelihoods, letters and older runs.
-    cut = rows.cut[is_own].dropna()
+    cut = rows.cut.dropna()
     if cut.any():
         yield f"{cut.sum():,} of {len(cut):,} replies were cut off at their limit of tokens"
     if metadata["answer_mode"].get(task) == "letters":
-        mass = letter_mass(rows[is_own], metadata).median()
+        mass = letter_mass(rows, metadata).median()
         if mass < MIN_LETTER_MASS:
             yield (
                 f"the letters had a median probability mass of {mass:.2g}: the model would rather "
@@ -105,26 +96,25 @@ def _conditions(
             )
     if metadata["prompts"]["unbiased_instruction"]:
         yield "the prompts ask for an unbiased answer (the paper's Q+IF)"
-    if without_chat_template(metadata) and own.request_types_for() != ("nll",):
+    is_bare = metadata["model"].get("prompted_as", "").startswith("bare text")
+    writes = "generate" in metadata["request_types"] and definition.request_types_for() != ("nll",)
+    if is_bare and writes:
         yield "asked in bare text: the model has no chat template"
     for name in ("providers", "system_fingerprints"):
         values = metadata["model"].get(name, [])
         if len(values) > 1:
             names = ", ".join(values[:3]) + ", ..." * (len(values) > 3)
             yield f"answers of {len(values)} {name.replace('_', ' ')}: {names}"
-    judge = options.get("as_judge") or options.get("judge")
-    if judge and own.judged(options["settings"]):
-        yield f"marked by {short_name(judge).rstrip(':')}"
+    if run.judge and definition.judged(metadata["asked"]["settings"]):
+        yield f"marked by {short_name(run.judge).rstrip(':')}"
 
 
-def _other_settings(
-    task: str, preset: str, metadata: Mapping[str, Any], benchmark: Benchmark
-) -> tuple[list[str], list[str]]:
-    """List the settings outside the preset: of the requests, and of the task as a whole."""
+def _other_settings(run: "Run", task: str, preset: str) -> tuple[list[str], list[str]]:
+    """List the settings outside the preset that change requests, and those of a task as a whole."""
     if preset == "robust":
         return [], []
-    of_requests, of_task = [], []
-    for name, setting in benchmark.settings.items():
+    metadata, of_requests, of_task = run.metadata, [], []
+    for name, setting in run.definition.settings.items():
         usual = setting.under(preset)
         value = metadata["asked"]["settings"].get(name, usual)
         if value == usual or setting.task not in ("", task):
@@ -137,7 +127,7 @@ def _other_settings(
     if mode != "text":
         of_task.append(f"{mode} read from probabilities")
     is_ours = metadata["prompts"]["source"] == OUR_PROMPTS
-    if is_ours and benchmark.tasks[task].request_types_for() != ("nll",):
+    if is_ours and run.definition.tasks[task].request_types_for() != ("nll",):
         of_task.append("our own prompts")
     return of_requests, of_task
 
@@ -145,15 +135,13 @@ def _other_settings(
 def letter_mass(rows: pd.DataFrame, metadata: Mapping[str, Any]) -> "pd.Series[float]":
     """Return the sum of the letters' probabilities of each answer, NaN without letters."""
     by_letters = {task for task, mode in metadata["answer_mode"].items() if mode == "letters"}
-    mass = pd.Series(np.nan, index=rows.index)
-    own = rows.task.isin(by_letters) & rows.logprobs.notna()
-    sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
-    mass[own] = np.array(sums, float)
-    return mass
+    has_letters = rows.task.isin(by_letters) & rows.logprobs.notna()
+    sums = rows.logprobs[has_letters].map(lambda values: np.exp(np.asarray(values, float)).sum())
+    return sums.astype(float).reindex(rows.index)
 
 
 def probe_failed(metadata: Mapping[str, Any]) -> str:
-    """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
+    """Describe the plain pairs that a classifier labelled wrongly; "" if there are none."""
     pairs = metadata["probe"]
     wrong = [row for row in pairs if row["found"] != row["expected"]]
     if not wrong:
@@ -167,7 +155,7 @@ def probe_failed(metadata: Mapping[str, Any]) -> str:
 
 
 def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
-    """Say that a run's prompts are in another language than its data; "" if this is not known."""
+    """Warn of prompts that are in another language than the data; "" if this is not known."""
     languages = metadata["prompts"]["foreign"]
     if not languages:
         return ""
@@ -195,9 +183,3 @@ def warnings(runs: "Sequence[Run]") -> list[str]:
         )
     in_other_languages = (prompt_language_warning(run.metadata) for run in runs)
     return [*texts, *dict.fromkeys(filter(None, in_other_languages))]
-
-
-def without_chat_template(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a run asked a base model. This only continues texts."""
-    bare = metadata["model"].get("prompted_as", "").startswith("bare text")
-    return bare and "generate" in metadata["request_types"]

@@ -41,11 +41,11 @@ from bench.scorers.base import DECLINED_BY
 from bench.scorers.names import short_name
 from bench.tasks.replies import declines
 
-# Differences below this part of the scores are floating-point noise.
+# Differences below this share of the scores are floating-point noise.
 NOISE = 1e-9
-# Entries of `asked` that stand first and alone in the name of a run.
+# Options whose values come first in the name of a run, without the name of the option.
 ASKED_HOW = ("answer_mode", "prompts")
-# Entries of `asked` that cannot be read in the name of a run, or stand there by other names.
+# Entries of `asked` that the name of a run does not show, or shows under other names.
 NOT_IN_LABELS = {"model", "model_content", "judge_content", "base_content", "data_sha256"}
 NOT_IN_LABELS |= {"prompts_hash", "sample", "settings", "generation"}
 
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def judge(self) -> str:
-        """The judge, as `model`; empty without one."""
+        """The judge as the user named it; empty without one."""
         options = self.metadata["asked"]
         return str(options.get("as_judge") or options.get("judge") or "")
 
@@ -140,7 +140,7 @@ class Run:
 
     @property
     def records(self) -> pd.DataFrame:
-        """The recorded answers, a row each; "Formats of files" has the columns."""
+        """The recorded answers, one per row; docs/formats.md describes the columns."""
         return records.read(self.folder)
 
     @property
@@ -150,16 +150,16 @@ class Run:
 
     @property
     def items(self) -> pd.DataFrame:
-        """The items of the data, a row each, as `bench.data.frame` makes them."""
+        """The items of the data, one per row, as `bench.data.frame` makes them."""
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with these columns.
+        """Return the records with four more columns.
 
-        - `parsed` is the letter, label or number in the reply; empty if it holds none. We parse
-          replies once, when the run is complete, and record the values; a newer version of this
-          package reads an old run with its newer parsers, and keeps their values with the scores.
-        - `valid` is whether it holds one.
+        - `parsed` is the letter, label or number in the reply; empty if there is none. We parse
+          replies once, when the run is complete, and record these values; for an older run, we
+          use the parsers of today, and keep their values with the scores.
+        - `valid` is whether there is one.
         - `verdict` is one of `bench.tasks.VERDICTS`, for example `stereotyped`; empty if no answer
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
@@ -177,7 +177,7 @@ class Run:
         return rows.assign(valid=rows.parsed != "", verdict=verdicts, mass=mass)
 
     def _parsed(self, prompts: bool = False) -> pd.DataFrame:
-        """Read the records with the values in the replies; a newer version parses them anew."""
+        """Read the records with the values in the replies, parsed by the code of today."""
         rows = records.read(self.folder, prompts=prompts)
         if "parsed" in rows and self.metadata.get(records.PARSED_BY) == self.definition.parser:
             return rows
@@ -200,7 +200,7 @@ class Run:
         Args:
             common: the common tasks of all compared models, if their tasks differ.
             metrics: metrics of your own, see `bench.score`; their rows come last.
-            answers: score only these, by `KEYS`; default: all.
+            answers: score only these answers, given by `KEYS`; default: all.
 
         Examples:
             >>> import bench
@@ -220,17 +220,17 @@ class Run:
             rows = None if is_chosen.all() else rows[is_chosen]
 
         def compute() -> pd.DataFrame:
-            own = self._parsed() if rows is None else rows
-            table = self.definition.scoring(own, self.items, preset, common).table()
-            return self._completed(with_notes(table, own, preset, self.metadata, self.definition))
+            used = self._parsed() if rows is None else rows
+            table = self.definition.scoring(used, self.items, preset, common).table()
+            return self._completed(with_notes(self, table, used, preset))
 
         # There can be any number of selections of answers, so we keep no table of them.
         table = kept(self, [preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self._outcomes(preset, common, rows)
-        own = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
-        return pd.concat([table, self._completed(own)], ignore_index=True)
+        more = engine.own_scores(outcomes, metrics, preset, self.definition.tasks)
+        return pd.concat([table, self._completed(more)], ignore_index=True)
 
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
@@ -240,7 +240,7 @@ class Run:
     def _outcomes(
         self, preset: str, common: Sequence[str] = (), rows: pd.DataFrame | None = None
     ) -> pd.DataFrame:
-        """List the scored units of `rows`, with the number of replies that decline to answer."""
+        """List the scored units of some records, with the number of refusals in each."""
         rows = self._parsed() if rows is None else rows
         outcomes = self.definition.scoring(rows, self.items, preset, common).outcomes()
         unread = rows[(rows.parsed == "") & ~rows.request.str.startswith("judge")]
@@ -269,33 +269,31 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table; under `robust`, append the official rows that differ."""
+        """Compute the score table; under `robust`, add the official scores that differ."""
         table, metrics = self.scores(preset, common), self.definition.metrics
         if table.empty or table.preset.iloc[0] != "robust" or metrics.presets_agree:
             return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
-        both = official.merge(
-            table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
-        )
-        # The released code rounds, so that its numbers can differ by this much.
-        rounding = (
-            both.task.map(dict(metrics.rounding)).fillna(0.0) + NOISE * both.score.abs().max()
-        )
+        ours = table[[*keys, "score", "n"]]
+        both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
+        # The released code rounds its numbers.
+        rounding = both.task.map(dict(metrics.rounding)).fillna(0.0)
+        rounding += NOISE * both.score.abs().max()
         same = ((both.score - both.score_ours).abs() <= rounding) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
-        """Return `run.json`, the scores, and the official rows that differ, for JSON."""
+        """Return `run.json`, the scores, and the official scores that differ, for JSON."""
         scores = self.scores_beside(preset)
-        own = len(self.scores(preset))
+        n = len(self.scores(preset))
         metadata = {**self.metadata, "folder": str(self.folder)}
-        return {"run": metadata, "scores": to_rows(scores[:own]), "official": to_rows(scores[own:])}
+        return {"run": metadata, "scores": to_rows(scores[:n]), "official": to_rows(scores[n:])}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
         with suppress(RunFailed):
-            records.write_json(self.folder / records.SCORES, self.as_dict())
+            records.write_json(self.folder / "scores.json", self.as_dict())
 
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""
@@ -303,24 +301,24 @@ class Run:
         return pd.Series((rows.parsed != "").to_numpy(bool), index=_keys(rows))
 
 
-def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, folders above them, or patterns of folders."""
+def open_runs(patterns: Sequence[Run | str | Path]) -> list[Run]:
+    """Open runs by their folders, folders above them, or patterns; they can also be runs."""
     runs: list[Run] = []
-    for place in given:
-        in_place = find_runs(place)
-        if not in_place:
+    for name in patterns:
+        named = find_runs(name)
+        if not named:
             raise BadInput(
-                f"{place}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
+                f"{name}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID"
             )
-        runs += in_place
+        runs += named
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
 
 
-def find_runs(given: Run | str | Path) -> list[Run]:
-    """Open the runs in, or below, the folders that match a pattern; or a run itself."""
-    return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(given)))
+def find_runs(pattern: Run | str | Path) -> list[Run]:
+    """Open the runs that a pattern or a folder names; a run stands for itself."""
+    return [pattern] if isinstance(pattern, Run) else list(map(Run.open, run_folders(pattern)))
 
 
 def run_folders(pattern: str | Path) -> list[Path]:
@@ -351,7 +349,7 @@ def model_names(runs: Sequence[Run]) -> list[str]:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Name each run by its model, and several runs of a model on a benchmark by what differs.
+    """Name each run by its model; runs of one model also by the options in which they differ.
 
     Examples:
         >>> import bench
@@ -381,14 +379,10 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     """Describe the runs of a model by the options that differ, or by their folders."""
     descriptions = []
     for run in runs:
-        asked = run.metadata["asked"]
-        modes = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
-        options = {
-            **asked,
-            **asked.get("generation", {}),
-            **asked["settings"],
-            "answer_mode": modes,
-        }
+        recorded = run.metadata["asked"]
+        options = {**recorded, **recorded.get("generation", {}), **recorded["settings"]}
+        modes = dict.fromkeys(run.metadata["answer_mode"].values())
+        options["answer_mode"] = " and ".join(modes)
         names = [name for name in options if name not in NOT_IN_LABELS]
         descriptions.append({name: _option(name, options[name]) for name in names})
     table = pd.DataFrame(descriptions).fillna("")

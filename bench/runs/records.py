@@ -1,8 +1,8 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While a run is going on, each answer is a line of `records/answers.jsonl`. After the last answer, we
-write all of them to `records/answers.parquet` in the order of the plan, note the SHA-256 of this
-file in `run.json`, and remove `answers.jsonl`. If a folder has an `answers.jsonl`, we therefore
+While a model is asked, each of its answers becomes a line of `records/answers.jsonl`. After the
+last one, we write all answers to `records/answers.parquet` in the order of the plan, note the hash
+of this file in `run.json`, and remove `answers.jsonl`. As long as there is an `answers.jsonl`, we
 read only this file. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
 We compute scores from the records; `scores.json` is a copy for other programs.
@@ -33,44 +33,45 @@ from bench.scorers import split_kind
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
-    [
-        ("benchmark", pa.string()),
-        ("category", pa.string()),
-        ("task", pa.string()),
-        ("item_id", pa.string()),
-        ("request", pa.string()),
-        ("repeat", pa.int32()),
-        ("seed", pa.int64()),
-        ("prompt_version", pa.string()),
-        ("prompt_hash", pa.string()),
-        ("prompt", pa.string()),
-        ("response", pa.string()),
-        ("logprobs", pa.list_(pa.float64())),
+    {
+        "benchmark": pa.string(),
+        "category": pa.string(),
+        "task": pa.string(),
+        "item_id": pa.string(),
+        "request": pa.string(),
+        "repeat": pa.int32(),
+        "seed": pa.int64(),
+        "prompt_version": pa.string(),
+        "prompt_hash": pa.string(),
+        "prompt": pa.string(),
+        "response": pa.string(),
+        "logprobs": pa.list_(pa.float64()),
         # The value in the reply, and whether there is one: null in `answers.jsonl`.
-        ("parsed", pa.string()),
-        ("valid", pa.bool_()),
-        ("error", pa.string()),
-        ("seconds", pa.float64()),
+        "parsed": pa.string(),
+        "valid": pa.bool_(),
+        "error": pa.string(),
+        "seconds": pa.float64(),
         # Whether the reply was truncated at its limit of tokens; null if unknown.
-        ("cut", pa.bool_()),
-    ]
+        "cut": pa.bool_(),
+    }
 )
 # The columns that identify a request of a run.
 KEYS = ["task", "item_id", "request", "repeat"]
+# Replies by `KEYS`; None for a failed request.
+Replies = dict[tuple[Any, ...], str | None]
 RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
-# Key of `run.json` with the hash of the other keys.
+# The entry of `run.json` with the hash of the other entries.
 HASH = "hash"
-# Key of `run.json` with the hash of the code that has parsed the replies.
+# The entry of `run.json` with the hash of the code that parsed the replies.
 PARSED_BY = "parsed_by"
-SCORES = "scores.json"
-# Rows as dictionaries take several times the memory of a table, so we convert a table in parts.
+# Rows as dictionaries take several times the memory of a table, so we convert tables in parts.
 MAX_ROWS_IN_PYTHON = 10_000
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
-# A line of `answers.jsonl` before and after its checksum; then comes the answer as JSON.
+# The texts before and after the checksum in a line of `answers.jsonl`; then comes the answer.
 CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
-# Kinds of models that are files; "" is a checkpoint.
+# The kinds of models that are files; "" is the kind of checkpoints.
 KINDS_OF_FILES = ("", "replay", "predictions")
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
@@ -78,22 +79,21 @@ LOCKS = (LOCK, LOCK + HELD)
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder of a run for writing; if no run begins in it, remove what we made for it."""
+    """Lock the folder of a run for writing; remove new folders again if no run begins there."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(folder / LOCK))
-        except Held as holder:
-            reason = f"{holder} is asking this run; wait until it has ended"
-            raise BadInput(f"{folder}: {reason}, or give another --out") from None
-        except OSError as error:
-            reason = f"cannot be written ({error.strerror or error}); fix that"
+        except (Held, OSError) as error:
+            reason = f"{error} is asking this run; wait until it has ended"
+            if isinstance(error, OSError):
+                reason = f"cannot be written ({error.strerror or error}); fix that"
             raise BadInput(f"{folder}: {reason}, or give another --out") from None
         try:
             yield
         finally:
-            # Before the release, so that no other process can begin a run here.
+            # We still hold the lock, so that no other process begins a run here.
             if not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
-    """Write `run.json` with a hash of its content, by which we notice changes."""
+    """Write `run.json` with a hash of its content, so that we notice changes."""
     write_json(folder / RUN_JSON, {**metadata, HASH: digest(metadata)})
 
 
@@ -110,11 +110,16 @@ def write_json(path: Path, content: Any) -> None:
     atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def run_json_in(folder: Path) -> dict[str, Any]:
+    """Read the `run.json` in a folder; return {} if there is none."""
+    return read_run_json(folder) if (folder / RUN_JSON).is_file() else {}
+
+
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`, also of an earlier version, by the names that its entries have today.
+    """Read `run.json`; entries of older versions get the names of today.
 
     Raises:
-        BadInput: it is missing, or not as `write_run_json` wrote it.
+        BadInput: the file is missing, or was changed since we wrote it.
     """
     path = folder / RUN_JSON
     try:
@@ -123,10 +128,10 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         if problem := wrong_entry(metadata):
             raise ValueError(problem)
         metadata.pop(HASH, None)
-        # Runs before version 0.3 have no hash.
+        # Runs of version 0.2 have no hash.
         hash, now = content.pop(HASH, ""), digest(content)
         benchmark, asked = content["benchmark"], content["asked"]
-        # Earlier versions named files by their paths, and kept half of the hash.
+        # Earlier versions identified files by their paths, and recorded half of the hash.
         identities = identity(benchmark, asked), digest([benchmark, asked])
         is_ours = any(text.startswith(content["identity"]) for text in identities)
         if hash not in ("", now) or not is_ours:
@@ -150,20 +155,14 @@ def identity(benchmark: str, asked: Mapping[str, Any]) -> str:
 
 
 def file_hash(asked: Mapping[str, Any], role: str) -> str:
-    """Return the hash of a model's file or folder; "" for a model that is none."""
+    """Return the hash of a model that is a file or a folder; "" for other models."""
     is_file = split_kind(asked.get(role) or "")[0] in KINDS_OF_FILES
     return (is_file and asked.get(f"{role}_content")) or ""
 
 
-def store_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> bool:
-    """Write `run.json` and, unless they are there already, the items; return whether we did."""
-    table = pa.Table.from_pandas(items, preserve_index=False)
-    with suppress(BadInput):
-        if ITEMS in metadata.get("files", {}) and _read_table(folder, ITEMS).equals(table):
-            write_run_json(folder, metadata)
-            return False
-    _write_table(folder, ITEMS, table, metadata)
-    return True
+def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
+    """Write the items of a run, and `run.json`."""
+    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), metadata)
 
 
 def read_items(folder: Path) -> pd.DataFrame:
@@ -173,7 +172,7 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read the answers of a run in the order of the plan; prompts are most of its size."""
+    """Read the answers of a run; it is faster without the prompts, which are most of its size."""
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
@@ -184,6 +183,15 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
         table = table.drop_columns(["parsed", "valid"])
     answers: pd.DataFrame = table.to_pandas(use_threads=False)
     return answers
+
+
+def replies_of(rows: pd.DataFrame) -> Replies:
+    """Return the replies in some records."""
+    columns = (rows[name].tolist() for name in (*KEYS, "response", "error"))
+    return {
+        tuple(key): None if error else response
+        for *key, response, error in zip(*columns, strict=True)
+    }
 
 
 def count(folder: Path) -> int:
@@ -224,7 +232,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Add answers, which are rows of `SCHEMA`, to `answers.jsonl`."""
     path = folder / ANSWERS
     with explain_write_errors(path), path.open("ab") as file:
-        # After half a line of a killed process, these begin a new one.
+        # We begin a new line, because a killed process may have left half a line.
         file.write(f"\n{''.join(map(_line, rows))}".encode())
         file.flush()  # the system keeps them if this process dies
         if len(rows) > 1:  # a block of a local model: wait for the disk too
@@ -234,7 +242,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def finish(
     folder: Path,
     metadata: dict[str, Any],
-    replies: Mapping[tuple[Any, ...], str | None],
+    replies: Replies,
     parse: Callable[[pd.DataFrame], "pd.Series[str]"],
 ) -> pa.Table:
     """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
@@ -244,15 +252,13 @@ def finish(
         parse: returns the value in each reply, or "".
 
     Raises:
-        RunFailed: another program changed `answers.jsonl` meanwhile; we keep the other answers.
+        RunFailed: another program has changed `answers.jsonl`; we keep the unchanged answers.
     """
     path, table = folder / ANSWERS, _read_answers(folder, SCHEMA.names)
-    columns = (table[name].to_pylist() for name in (*KEYS, "response", "error"))
-    numbers = {}
-    for number, (*names, response, error) in enumerate(zip(*columns, strict=True)):
-        key = tuple(names)
-        if key in replies and replies[key] == (None if error else response):
-            numbers[key] = number
+    rows = table.select([*KEYS, "response", "error"]).to_pandas(use_threads=False)
+    recorded = enumerate(replies_of(rows).items())
+    unknown = object()
+    numbers = {key: k for k, (key, reply) in recorded if replies.get(key, unknown) == reply}
     if lost := [key for key in replies if key not in numbers]:
         _write_lines(path, table.take(sorted(numbers.values())))
         raise RunFailed(

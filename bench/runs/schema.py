@@ -15,7 +15,7 @@ Time = Annotated[str, AfterValidator(lambda text: text if datetime.fromisoformat
 
 
 def _mapping(optional: Mapping[str, Any] | None = None, **required: Any) -> Any:
-    """Describe a mapping by the kinds of its entries; it can have others, which we only keep."""
+    """Describe a mapping by the kinds of its entries; other entries are kept as they are."""
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in required.items()}
     fields |= {name: (kind, None) for name, kind in (optional or {}).items()}
     return create_model("Entries", __config__=ConfigDict(strict=True, extra="allow"), **fields)
@@ -86,7 +86,7 @@ ENTRIES: type[BaseModel] = _mapping(
     when=Time,
 )
 
-# Earlier names of entries.
+# Names of entries in older versions, and the names of today.
 RENAMED = {
     "verbs": "request_types",
     "reads": "answer_modes",
@@ -99,7 +99,7 @@ RENAMED = {
     "wording_hash": "prompts_hash",
     "lacks": "unsupported",
 }
-# The entries that have such entries.
+# The mappings that have such entries.
 RENAMED_WITHIN = {"asked", "model", "judge", "prompts", "foreign"}
 
 

@@ -1,18 +1,27 @@
-"""The score tables of several runs in one table."""
+"""The scores of several runs in one table, and their meaning: titles, sides and doubts."""
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from bench.benchmarks import get
 from bench.core.errors import BadInput
 from bench.metrics.engine import Metric
-from bench.metrics.primary import HALF, contenders
-from bench.metrics.table import ALL
-from bench.runs.explain import explain
-from bench.runs.items import data_conflict
+from bench.metrics.primary import (
+    HALF,
+    contenders,
+    doubt,
+    measure_words,
+    primary_metrics,
+    short_title,
+    task_words,
+)
+from bench.metrics.table import ALL, PrimaryMetric
 from bench.runs.open import Run, labels, open_runs
+from bench.runs.outcomes import data_conflict
 from bench.runs.records import KEYS
 
 # The columns of scores over all categories.
@@ -21,14 +30,9 @@ OVERALL += ["note", "title", "worse", "doubt"]
 
 
 def table(
-    runs: Sequence[Run],
-    preset: str | None = None,
-    *,
-    beside: bool = True,
-    metrics: Sequence[Metric] = (),
-    answers: pd.MultiIndex | None = None,
+    runs: Sequence[Run], compute: Callable[..., pd.DataFrame] = Run.scores_beside
 ) -> pd.DataFrame:
-    """Join the score tables of runs of one benchmark: `Run.scores`, or `Run.scores_beside`."""
+    """Join the score tables that `compute` makes of runs of one benchmark."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -40,14 +44,11 @@ def table(
             common = [task for task in benchmark.tasks if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
-        if beside:
-            own = run.scores_beside(preset, common)
-        else:
-            own = run.scores(preset, common, metrics, answers)
-        names = own.category.map(run.category_names).fillna(own.category)
-        own = own.assign(kind=run.kind, category_name=names)
-        own.insert(0, "model", name)
-        tables.append(own)
+        scores = compute(run, common=common)
+        names = scores.category.map(run.category_names).fillna(scores.category)
+        scores = scores.assign(kind=run.kind, category_name=names)
+        scores.insert(0, "model", name)
+        tables.append(scores)
     return pd.concat(tables, ignore_index=True)
 
 
@@ -91,9 +92,10 @@ def score(
     opened = open_runs(runs)
     tables = []
     for name in dict.fromkeys(run.benchmark for run in opened):
-        own = [run for run in opened if run.benchmark == name]
-        answers = common_answers(own) if common else None
-        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
+        of_benchmark = [run for run in opened if run.benchmark == name]
+        answers = common_answers(of_benchmark) if common else None
+        compute = partial(Run.scores, preset=preset, metrics=metrics, answers=answers)
+        tables.append(table(of_benchmark, compute))
     scores = pd.concat(tables, ignore_index=True)
     if overall:
         scores = explain(scores)
@@ -102,8 +104,54 @@ def score(
     return scores
 
 
+def explain(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add the meaning of each score: a title, the worse side, and a reason for doubt.
+
+    Args:
+        scores: of `bench.score`.
+
+    Returns:
+        The rows, in each benchmark the primary measures first, with five more columns: `title` (the
+        measure in words), `primary`, `worse` (`higher` or `lower`; empty for other measures),
+        `unit` (`%` for shares, else `points`), and `doubt` (the reason why the score is no evidence
+        of bias, for example "the same answer to everything"; else empty).
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
+        >>> scores = bench.explain(bench.score(run))
+        >>> scores.loc[scores.category == "all", ["title", "worse", "doubt"]].head(2)
+                                                title   worse                          doubt
+        154     Ambiguous: share of stereotyped answers  higher  the same answer to everything
+        155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
+    """
+    tables = []
+    for name, rows in scores.groupby("benchmark", sort=False):
+        benchmark = get(str(name))
+        lines = {(line.task, line.metric): line for line in primary_metrics(rows, benchmark)}
+        places = list(zip(rows.task, rows.metric, strict=True))
+        are_shares = all(line.share for line in benchmark.metrics.primary_metrics)
+        meanings = []
+        for key, row in zip(places, rows.to_dict("records"), strict=True):
+            title = f"{task_words(benchmark, key[0])}: {measure_words(key[1])}"
+            line = lines.get(key, PrimaryMetric(*key, title, "", are_shares, worse=""))
+            is_primary = key in lines
+            meaning = {
+                "title": short_title(line) if is_primary else title,
+                "primary": is_primary,
+                "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
+                "unit": "%" if line.share else "points",
+                "doubt": doubt(line, row),
+            }
+            meanings.append(meaning)
+        rows = pd.concat([rows, pd.DataFrame(meanings, rows.index)], axis=1)
+        order = [[*lines, key].index(key) for key in places]
+        tables.append(rows.iloc[np.argsort(order, kind="stable")])
+    return pd.concat(tables)
+
+
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, doubtful ones and references last.
+    """Sort the runs of a benchmark by its first primary score, doubtful and invented ones last.
 
     Examples:
         >>> import bench
@@ -113,7 +161,7 @@ def most_biased_first(runs: Sequence[Run]) -> list[Run]:
         ['simulated:bias=0.9', 'simulated:bias=0.1']
     """
     scores = explain(score(*runs))
-    # The first row of a model is that of the first primary score.
+    # The first row of each model has the first primary score.
     first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
     first = first.assign(
         bias=first.score.mask(first.worse == "lower", -first.score).fillna(0),
@@ -127,13 +175,13 @@ def most_biased_first(runs: Sequence[Run]) -> list[Run]:
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
+    """List the requests, by `KEYS`, with a parsed answer of every model that has their task."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     rates = [run.readable() for run in runs]
-    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    parsed = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
     common = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
-    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
-        parts = [names[names.get_level_values("task") == task] for names in known]
+    for task in dict.fromkeys(task for names in parsed for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in parsed]
         common = common.append(reduce(pd.Index.intersection, filter(len, parts)))
     return common

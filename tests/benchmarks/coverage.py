@@ -150,7 +150,10 @@ def cbbq_rows(templates, share, effects, rng, common=None):
 def cbbq_coverage(templates, studies):
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
         rows = cbbq_rows(templates, share, effects, np.random.default_rng([1, k]))
-        scores = scores_of(cbbq.scoring_of(rows, "robust"), cbbq.METRICS.primary_metrics)
+        rows["stratum"] = rows.category
+        metrics = list(cbbq.score_metrics(rows, "robust"))
+        scoring = cbbq.CbbqScoring(rows, CBBQ_SUMS, metrics, "robust")
+        scores = scores_of(scoring, cbbq.METRICS.primary_metrics)
         for (category, _task, metric), score in scores.items():
             true = 0.7 * (1 - share) if metric == "accuracy" else share
             keys = ("CBBQ", with_extent(metric, category), name, f"{share:g}", k)

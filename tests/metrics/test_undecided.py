@@ -1,5 +1,7 @@
 """To say that it is not known is no habit: cautious models are ranked, habitual ones are not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -208,6 +210,6 @@ def test_a_classifier_that_can_only_say_neutral_is_in_doubt(pairs, found):
     records = pairs.records.assign(response="neutral", parsed="neutral")
     table = scored("nli_coal", records, pairs.items)
     plain = {"language": "en", "premise": "a", "hypothesis": "b", "expected": "entailment"}
-    metadata = pairs.metadata | {"probe": [plain | {"found": found}]}
-    noted = with_notes(table, records, "robust", metadata, pairs.definition)
+    probed = replace(pairs, metadata=pairs.metadata | {"probe": [plain | {"found": found}]})
+    noted = with_notes(probed, table, records, "robust")
     assert cell(noted, "coal").by_habit == (found == "neutral")

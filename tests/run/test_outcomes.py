@@ -12,7 +12,7 @@ import bench
 from bench.benchmarks import get
 from bench.metrics.primary import primary_metrics
 from bench.run import Run, evaluate, evaluate_all
-from bench.runs.items import all_items, data_conflict
+from bench.runs.outcomes import all_items, data_conflict
 from bench.runs.scores import table as score_table
 from tests.helpers.recorded import templates
 

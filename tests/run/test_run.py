@@ -263,7 +263,7 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
         if requests[0].of_judge:
             raise RuntimeError("out of memory\nat line 1")
 
-    message = r"the judge did not answer \(out of memory\); the same command"
+    message = r"the judge did not answer \(RuntimeError: out of memory\); the same command"
     with monkeypatch.context() as patch:
         watch(patch, fail)
         with pytest.raises(RunFailed, match=message):
@@ -278,15 +278,13 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(asked, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (RuntimeError("out of memory"), "out of memory"),
+        (RuntimeError("out of memory"), "RuntimeError: out of memory"),
         (RuntimeError(), "RuntimeError"),
-        (KeyError("x"), "KeyError 'x'"),
-        (OSError("no disk"), "no disk"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (OSError("no disk"), "OSError: no disk"),
     ],
 )
-def test_an_error_is_explained_by_its_message_with_its_class_if_this_is_unusual(
-    asked, monkeypatch, error, reason
-):
+def test_an_error_is_explained_by_its_class_and_its_message(asked, monkeypatch, error, reason):
     def fail(requests):
         raise error
 

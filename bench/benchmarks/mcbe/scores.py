@@ -22,7 +22,6 @@ from bench.benchmarks.mcbe.constant_answers import (
     baselines,
     constant_answers,
     first_letter,
-    incomplete_lists,
     random_chooser,
 )
 from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, KEYS, MEASURES, outcomes, values
@@ -31,6 +30,7 @@ from bench.core.numbers import decimals
 from bench.metrics.engine import Metric, Scoring, averages
 from bench.metrics.table import (
     ALL,
+    CONSTANT,
     LETTERS_ALONE,
     Score,
     join_notes,
@@ -272,7 +272,13 @@ class McbeScoring(Scoring):
                 # Constant answers are graver than unreadable scenarios.
                 if task == "ss" and not warning:
                     rows = self.rows[(self.rows.task == task) & self.rows.category.isin(categories)]
-                    warning = incomplete_lists(rows.scored.sum(), len(rows))
+                    complete = rows.scored.sum()
+                    if 0 < complete < CONSTANT * len(rows):
+                        warning = (
+                            f"{complete:.0f} of {len(rows)} instances have an answer to every "
+                            "question; longer lists are left out more often and score lower, so "
+                            "compare by list length"
+                        )
             return join_notes(gaps, *dict.fromkeys(stops), warning)
         if not is_all or metric.name == "score_by_task":
             k = [*self.categories, ALL].index(category)
