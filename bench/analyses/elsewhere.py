@@ -105,7 +105,7 @@ def read_scores(
     rows = pd.concat([*_over_tasks(rows, keys), rows], ignore_index=True)
     by_model = [key for key in keys if key != "category"]
     means = _means(rows[rows.category != ALL], by_model, "category")
-    # A score over all categories that the table has counts in place of their mean.
+    # If the table has a score over all categories, we keep it and drop the mean.
     rows = pd.concat([rows, means.assign(category=ALL)])[list(rows)].drop_duplicates(keys)
     # In each metric, the score over all tasks comes first.
     order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()

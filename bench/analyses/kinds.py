@@ -11,7 +11,7 @@ from bench.core.text import column
 from bench.figures.style import WIDTH
 from bench.metrics.primary import listing
 
-# What an answer can be.
+# The kinds of answers, and their colours.
 KINDS = {
     "refused": "#5b5b5b",
     "unreadable": "#b8b8b8",
@@ -26,7 +26,7 @@ BAR_HEIGHT, FRAME_HEIGHT = 0.32, 1.5
 LEAST_WITH_NUMBER = 6
 # Numbers on colours of a smaller luminance are white.
 DARK = 0.2
-# Columns of outcomes that say it, in benchmarks that have these.
+# The columns of outcomes that tell the kinds.
 NEEDED = ["answered", "parsed", "refused", "stereotyped", "correct", "says_unknown"]
 # Larger shares have a sentence: such a model decides little, or often does not answer.
 OFTEN = {"unknown": (0.5, "say that it is unknown"), "refused": (0.1, "refuse to answer")}
@@ -36,12 +36,12 @@ def answer_kinds(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Compute how many of a model's answers are refusals, unreadable, unknown, and so on.
 
     Args:
-        outcomes: of `bench.outcomes`; benchmarks whose answers are not stereotyped, right or
-            unknown, such as McBE, are left out.
+        outcomes: of `bench.outcomes`; we leave out benchmarks without stereotyped, right and
+            unknown answers, such as McBE.
 
     Returns:
-        A row per `benchmark`, `task` and `model`, with a column of shares for each kind, of which
-        the first one that fits counts.
+        A row per `benchmark`, `task` and `model`, with a column of shares for each kind. An answer
+        counts as the first kind that fits.
 
     Examples:
         >>> import bench

@@ -173,7 +173,7 @@ def resample(
 def _add_up(
     rows: pd.DataFrame, units: list[str], part: str, parts: list[object], values: np.ndarray
 ) -> Clusters:
-    """Add up values [rows, columns] by stratum (the first unit), cluster (the others) and part."""
+    """Add up values [rows, columns] by stratum (the first unit), cluster (more units) and part."""
     factorized = [pd.factorize(rows[name], sort=True) for name in (*units, part)]
     sizes = [len(names) for _, names in factorized]
     code_of_row = np.ravel_multi_index([codes for codes, _ in factorized], sizes)
