@@ -45,7 +45,7 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
 
     Args:
         scores: of `bench.score`; models without a score are skipped. Or any scores that
-            `bench.read_scores` can read, of which we compare the primary ones.
+            `bench.read_scores` can read; we compare the primary ones.
         outcomes: of `bench.outcomes` under the same preset, all or some, for example the outcomes
             of one category. Without them, as for scores measured elsewhere, the test pairs the
             categories, and knows nothing of letters and unreadable replies.
@@ -53,7 +53,7 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     Returns:
         One row per score (`benchmark`, `task`, `metric`, `title`, `worse`, the side of more bias:
         `higher` or `lower`, and `unit`) and pair (`first`, `second`): the columns of
-        `bench.compare`, of which `p_adjusted` is for all rows of a benchmark; `asked` (items that
+        `bench.compare` (`p_adjusted` is for all rows of a benchmark); `asked` (items that
         both were asked), the readable shares of both, `p_readable` (for no difference of these),
         `better` (the model with the better score, or the lower one if `worse` is unknown; empty if
         the scores lie on both sides of the best value), and `verdict`:

@@ -101,11 +101,11 @@ def read_scores(
                 raise BadInput(f"{table.name}: {expected(value, rows[column].unique(), column)}")
         rows = rows[rows[column].isin(wanted)] if wanted else rows
     if repeats:
-        rows = _means(rows, [*keys, "task", "metric"], "a repeat has no score")
+        rows = _means(rows, [*keys, "task", "metric"], "repeat")
     rows = pd.concat([*_over_tasks(rows, keys), rows], ignore_index=True)
     by_model = [key for key in keys if key != "category"]
-    means = _complete_means(rows[rows.category != ALL], by_model, "category")
-    # A score over all categories that the table has counts in place of their mean.
+    means = _means(rows[rows.category != ALL], by_model, "category")
+    # If the table has a score over all categories, we keep it and drop the mean.
     rows = pd.concat([rows, means.assign(category=ALL)])[list(rows)].drop_duplicates(keys)
     # In each metric, the score over all tasks comes first.
     order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()
@@ -228,26 +228,22 @@ def _side(benchmark: str, task: str, metric: str, is_named: bool) -> str:
     return sides.pop() if len(sides) == 1 else ""
 
 
-def _means(rows: pd.DataFrame, by: Sequence[str], note: str) -> pd.DataFrame:
-    """Average scores; `note` is that of a mean of a score that is undefined.
+def _means(rows: pd.DataFrame, by: Sequence[str], over: str) -> pd.DataFrame:
+    """Average scores over the values of a column; NaN if one is undefined.
 
-    We keep the other columns that have one value in each group.
+    It is also NaN if a model lacks a category or task that others have. We keep the other columns
+    that have one value in each group.
     """
     groups = rows.groupby(list(by), sort=False)
-    values = groups.nunique(dropna=False).max()
-    means = groups[list(values.index[~(values > 1)])].first()
+    n_values = groups.nunique(dropna=False)
+    means = groups[list(n_values.columns[(n_values <= 1).all()])].first()
     means["score"] = groups.score.agg(lambda scores: scores.mean(skipna=False))
-    return means.assign(note=np.where(means.score.isna(), note, "")).reset_index()
-
-
-def _complete_means(rows: pd.DataFrame, by: Sequence[str], over: str) -> pd.DataFrame:
-    """Average scores over the values of a column; NaN if a model lacks one that others have."""
-    note = f"a {over} has no score"
-    by_model = rows.groupby(list(by), sort=False)[over].nunique().to_numpy()
-    of_all = rows.groupby([key for key in by if key != "model"], sort=False)[over]
-    means = _means(rows.assign(of_all=of_all.transform("nunique")), by, note)
-    is_lacking = by_model < means.pop("of_all")
-    return means.assign(score=means.score.mask(is_lacking), note=means.note.mask(is_lacking, note))
+    if over != "repeat":
+        of_all = rows.groupby([key for key in by if key != "model"], sort=False)[over]
+        most = of_all.transform("nunique").groupby([rows[key] for key in by], sort=False).first()
+        means["score"] = means.score.mask(n_values[over] < most)
+    note = np.where(means.score.isna(), f"a {over} has no score", "")
+    return means.assign(note=note).reset_index()
 
 
 def _over_tasks(rows: pd.DataFrame, keys: Sequence[str]) -> list[pd.DataFrame]:
@@ -262,6 +258,6 @@ def _over_tasks(rows: pd.DataFrame, keys: Sequence[str]) -> list[pd.DataFrame]:
         single = scores[scores.category != ALL]
         scores = scores if single.empty else single
         by = [*(key for key in keys if key not in ("title", "task")), "metric"]
-        means = _complete_means(scores, by, "task")
+        means = _means(scores, by, "task")
         tables.append(means.assign(task=ALL, title=f"{ALL} tasks, {metric}"))
     return tables

@@ -1,11 +1,10 @@
-"""The look of pictures, the forest plot, and bars of answers.
+"""The look of pictures, and the forest plot.
 
 `theme` sets seaborn's look with fonts that can show Chinese; `colours` and `markers` give a model
 the same colour and mark in all pictures.
 """
 
 from bench.figures.forest import GIVEN, forest, interval_ends
-from bench.figures.stacked import stacked
 from bench.figures.style import WIDTH, colours, label, markers
 from bench.figures.style import style as theme
 
@@ -17,6 +16,5 @@ __all__ = [
     "interval_ends",
     "label",
     "markers",
-    "stacked",
     "theme",
 ]

@@ -53,7 +53,7 @@ DPI = 150
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
-# The models of a study, in JSON, for its notebooks; and those that are references for the others.
+# The models of a study, in JSON, for its notebooks; and its reference models.
 ENVIRONMENT, REFERENCES = "BENCH_MODELS", "BENCH_REFERENCES"
 # The beginnings of the names of references, without a study.
 REFERENCE_KINDS = ("simulated:", "tiny:")
@@ -184,7 +184,7 @@ def use_models(models: Sequence[str], references: Sequence[str] = ()) -> Iterato
     This holds in this process and in processes that are started in the block.
 
     Args:
-        references: the models that are references for the others.
+        references: the reference models, such as simulated respondents.
     """
     values = {ENVIRONMENT: models, REFERENCES: references}
     before = {name: os.environ.get(name, "") for name in values}
@@ -220,7 +220,7 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
 
 
 def _references(models: Sequence[str]) -> set[str]:
-    """Return the models that are references for the others, if these are not all models."""
+    """Return the reference models, such as simulated respondents; none if all models are."""
     in_study = json.loads(os.environ.get(ENVIRONMENT) or "[]")
     every = {*in_study, *models}
     references = {model for model in every if model.startswith(REFERENCE_KINDS)}

@@ -214,34 +214,29 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     # If all blocks have the same order, Conover's test has no variance to compare with.
     is_constant = _has_single_order(ranks)
     conover = nemenyi * math.nan if is_constant else posthocs.posthoc_conover_friedman(ranks)
-    rows = []
-    for first, second in combinations(ranks.columns, 2):
-        # .8 - .7 and .3 - .2 are ties, too.
-        differences = tied((scores[first] - scores[second]).to_numpy(), size)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
-            wilcoxon = float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-        difference = float(ranks[first].mean() - ranks[second].mean())
-        row = {
-            "first": first,
-            "second": second,
-            "estimate": difference,
-            "ci_low": difference - critical,
-            "ci_high": difference + critical,
-            "p_adjusted": nemenyi.loc[first, second],
-            "p_conover": conover.loc[first, second],
-            "p_wilcoxon": wilcoxon,
-            "n": n,
-            "blocks_apart": int((differences != 0).sum()),
-        }
-        rows.append(row)
+    pairs = list(combinations(ranks.columns, 2))
+    # .8 - .7 and .3 - .2 are ties, too.
+    differences = [tied((scores[a] - scores[b]).to_numpy(), size) for a, b in pairs]
+    wilcoxon = np.ones(len(pairs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
+        for k, of_blocks in enumerate(differences):
+            if of_blocks.any():
+                wilcoxon[k] = scipy.stats.wilcoxon(of_blocks).pvalue
+    means = ranks.mean()
+    table = pd.DataFrame(pairs, columns=["first", "second"])
+    table["estimate"] = [means[a] - means[b] for a, b in pairs]
+    table["ci_low"] = table.estimate - critical
+    table["ci_high"] = table.estimate + critical
+    table["p_adjusted"] = [nemenyi.loc[pair] for pair in pairs]
+    table["p_conover"] = holm([conover.loc[pair] for pair in pairs])
+    table["p_wilcoxon"] = holm(wilcoxon)
+    table["n"] = n
+    table["blocks_apart"] = [np.count_nonzero(of_blocks) for of_blocks in differences]
     note = "every block has the same order, which leaves Conover's test no variance"
     if _all_tied(ranks):
         note = "all models have the same score in every block"
-    table = pd.DataFrame(rows).assign(note=note if is_constant else "")
-    for name in ("p_conover", "p_wilcoxon"):
-        table[name] = holm(table[name].to_numpy())
-    return table
+    return table.assign(note=note if is_constant else "")
 
 
 def _all_tied(ranks: pd.DataFrame) -> bool:

@@ -116,7 +116,7 @@ def summary(scores: pd.DataFrame, benchmark: "Benchmark", n: int) -> list[str]:
 
 
 def primary_metrics(scores: pd.DataFrame, benchmark: "Benchmark") -> list[PrimaryMetric]:
-    """Return the primary metrics that scores have, be they undefined.
+    """Return the primary metrics that scores have, also undefined ones.
 
     If models were asked different tasks, the metric over all tasks is over their common ones.
     """

@@ -127,6 +127,7 @@ def compare_groups(
     if min(sample.freedom for sample in samples) < 1 or both.shape[1] < (len(first) - 1) / 2:
         return Comparison(value, clusters=units, note="no interval: too few units in a stratum")
     variances = []
+    weighted = []
     for sample, resamples in zip(samples, both, strict=True):
         error = float(np.std(resamples)) * sample.widening
         if error <= NOISE * max(abs(first[0]), abs(second[0]), NOISE):
@@ -136,9 +137,7 @@ def compare_groups(
             t = float(stdtrit(sample.freedom, (1 + LEVEL) / 2))
             error = length * unseen_share(sample.effective) / t
         variances.append(error**2)
-    weighted = [
-        variance**2 / sample.freedom for variance, sample in zip(variances, samples, strict=True)
-    ]
+        weighted.append(error**4 / sample.freedom)
     freedom = sum(variances) ** 2 / sum(weighted)
     error = math.sqrt(max(sum(variances) - 2 * float(np.cov(both)[0, 1]), NOISE**2))
     return _of_error(value, error, freedom, length, units)

@@ -531,10 +531,8 @@ def _units(
     units["missing"] = missing & (bottom != 0)
     units["cluster"] = table.rows[cluster] if cluster else table.rows.index
     units["stratum"] = table.rows[stratum] if stratum else ALL
-    units["part"] = ALL
-    for k, name in enumerate(parts):
-        names = table.rows[name].astype(str)
-        units["part"] = units.part + SEPARATOR + names if k else names
+    names = table.rows[parts].astype(str)
+    units["part"] = names[parts[0]].str.cat(names[parts[1:]], SEPARATOR) if parts else ALL
     if crossed in table.rows:
         units["crossed"] = table.rows[crossed]
         units["within"] = table.rows.get("category", ALL)

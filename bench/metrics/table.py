@@ -43,11 +43,6 @@ class Score(NamedTuple):
             Statistical Association 95, 2000); NaN if 98 % of the answers could be read.
         baseline_of: who gets the baseline, if it is not the answerer that the primary metric names.
         by_habit: whether the answers are so much alike that the score tells nothing about groups.
-
-    Examples:
-        >>> nan = float("nan")
-        >>> Score("all", "ss", "score", nan, nan, nan, 0, 0.0, nan, "robust", "no answer").note
-        'no answer'
     """
 
     category: str

@@ -18,13 +18,13 @@ TIMES = dict.fromkeys(("datetime64", "datetime", "date", "period"), "dates")
 TIMES |= dict.fromkeys(("timedelta64", "timedelta"), "durations")
 # A frame of pandas or of another library, or the file that holds it.
 Frame = pd.DataFrame | str | Path
-# Names of an average over all categories or tasks, with bars between them. The font of the package
+# Names of an average over all categories or tasks. The font of the package
 # has no traditional characters, so we write them by their numbers.
 OVERALL = (
     f"{ALL}|overall|average|avg|avg.|mean|total|all categories|all tasks|macro average|macro avg|"
     "micro average|micro avg|总体|总计|总分|合计|平均|平均值|平均分|均值|全部|整体|所有|"
     "\u7e3d\u9ad4|\u7e3d\u8a08|\u5408\u8a08|全体|\u5168\u9ad4"
-)
+).split("|")
 TRUTH = {"true": 1.0, "false": 0.0}
 # Columns in which two rows of the same thing differ anyway.
 NUMBERS = ["score", "estimate", "ci_low", "ci_high", "p", "n", "note"]
@@ -225,9 +225,7 @@ def as_numbers(cells: pd.Series) -> pd.Series:
 
 def is_overall(cells: pd.Series) -> "pd.Series[bool]":
     """Return which cells are names of an average."""
-    return cells.isin(
-        [text for text in cells.unique() if str(text).casefold() in OVERALL.split("|")]
-    )
+    return cells.astype(str).str.casefold().isin(OVERALL)
 
 
 def _read_cells(cells: pd.Series) -> pd.Series:

@@ -62,48 +62,40 @@ def outcomes_of(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFra
     (whether the answer decides nothing), and `decidable` (whether a value that decides is right).
     """
     items_by_id = by_id(items)
-    parsed_values = records.parsed.tolist()
-    verdict = pd.Series(verdicts_of(benchmark, records, items_by_id), index=records.index)
     names = zip(*(records[name].tolist() for name in ("task", "request", "item_id")), strict=True)
-    options_of_record = [
-        benchmark.values(task, request, items_by_id[item]) for task, request, item in names
-    ]
+    answers = [benchmark.values(task, request, items_by_id[item]) for task, request, item in names]
     verdicts_of_value = defaultdict[tuple[Any, str], set[str]](set)
-    for options in options_of_record:
+    for options in answers:
         for name in options.names:
             verdicts_of_value[options.names, name].add(options.verdict(name))
 
-    def decides(options: "Values", value: str) -> bool:
+    def is_undecided(options: "Values", value: str) -> bool:
         # A value that is unknown in one question is so, too, where it is right for lack of facts.
         verdicts = verdicts_of_value[options.names, value]
         is_unknown = "unknown" in verdicts and verdicts <= {"unknown", "right"}
-        is_decided = value != options.unknown and options.verdict(value) != "unknown"
-        return is_decided and not is_unknown
+        return is_unknown or value == options.unknown or options.verdict(value) == "unknown"
 
-    def has_right_decision(options: "Values") -> bool:
-        return any(
-            options.verdict(name) == "right" and decides(options, name) for name in options.names
-        )
-
+    undecided = []
+    decidable = []
+    for options, value in zip(answers, records.parsed, strict=True):
+        undecided.append(value != "" and is_undecided(options, value))
+        right = [name for name in options.names if options.verdict(name) == "right"]
+        decidable.append(not all(is_undecided(options, name) for name in right))
+    verdict = pd.Series(verdicts_of(benchmark, records, items_by_id), index=records.index)
     rows = records.assign(
-        value=parsed_values,
+        value=records.parsed,
         cluster=[items_by_id[name].cluster for name in records.item_id],
         stratum=records.category,
-        answered=1.0,
-        parsed=(verdict != "unreadable").astype(float),
-        stereotyped=(verdict == "stereotyped").astype(float),
-        correct=(verdict == "right").astype(float),
-        says_unknown=(verdict == "unknown").astype(float),
-        options=pd.Series(
-            [options.names for options in options_of_record], records.index, dtype=object
-        ),
-        undecided=[
-            value != "" and not decides(options, value)
-            for value, options in zip(parsed_values, options_of_record, strict=True)
-        ],
-        decidable=[has_right_decision(options) for options in options_of_record],
+        answered=True,
+        parsed=verdict != "unreadable",
+        stereotyped=verdict == "stereotyped",
+        correct=verdict == "right",
+        says_unknown=verdict == "unknown",
+        options=pd.Series([options.names for options in answers], records.index, dtype=object),
+        undecided=undecided,
+        decidable=decidable,
     )
-    return rows[verdict != ""]
+    return rows[verdict != ""].astype(dict.fromkeys(SUMS, float))
 
 
 class VerdictScoring(Scoring):
@@ -120,10 +112,9 @@ class VerdictScoring(Scoring):
         """
         parsed_rows = self.rows[self.rows.parsed > 0]
         with_total = pd.concat([parsed_rows, parsed_rows.assign(category=ALL)], ignore_index=True)
-        groups = with_total.groupby(["category", "options"])
-        is_constant = {key: _is_constant(rows) for key, rows in groups}
-        keys = zip(with_total.category, with_total.options, strict=True)
-        with_total["constant"] = [is_constant[key] for key in keys]
+        with_total["constant"] = False
+        for _key, rows in with_total.groupby(["category", "options"]):
+            with_total.loc[rows.index, "constant"] = _is_constant(rows)
         by_task = with_total.groupby(["category", "task"]).constant.all()
         constant: dict[Any, bool] = by_task.to_dict()
         return constant

@@ -189,7 +189,7 @@ def _texts(
     return list(map(_cell, values.tolist(), is_percent))
 
 
-def _cell(value: Any, is_percent: bool = False) -> str:
+def _cell(value: Any, is_percent: bool) -> str:
     """Write a cell: three decimals, two from 10 on, six for small numbers, and no NaN."""
     if is_percent:
         return "" if math.isnan(value) else decimals(100 * value, 1)

@@ -6,7 +6,7 @@ from bench.benchmarks import get
 from bench.metrics import primary
 from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 
-# A column of a paper has room for a row of so many characters; more take the width of the page.
+# A table with longer rows, in characters, does not fit a column of a paper and spans the page.
 MOST_IN_A_COLUMN = 55
 PACKAGES = "% needs \\usepackage{booktabs}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
 BASELINE = "baseline"

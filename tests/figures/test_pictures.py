@@ -6,9 +6,8 @@ import pytest
 
 import bench
 from bench import figures, run
-from bench.analyses.kinds import answer_kinds, often
+from bench.analyses.kinds import KINDS, answer_kinds, often, stacked
 from bench.figures import style
-from bench.figures.stacked import KINDS
 from tests.helpers.drawing import drawn, ticks, told
 
 # A respondent with a bias, one with a habit, and one that refuses everything.
@@ -49,7 +48,7 @@ PICTURES = [
     ),
     lambda scores: labelled(figures.forest(overall(scores["mcbe"]), col="title", limits=(0, 100))),
     lambda scores: labelled(figures.forest(scores["shares"], hue="gender", col="set")),
-    lambda scores: labelled(figures.stacked(answer_kinds(scores["outcomes"]))),
+    lambda scores: labelled(stacked(answer_kinds(scores["outcomes"]))),
 ]
 
 
