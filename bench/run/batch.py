@@ -17,9 +17,6 @@ from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
 
-# A placeholder for the model and the judge, on which this plan does not depend.
-PLACEHOLDER = "simulated:"
-
 
 def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], int]:
     """Write the requests that can be asked now and have no answer yet.
@@ -43,7 +40,8 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         for role, name in names.items()
         if name
     }
-    placeholders = dict.fromkeys(batches, PLACEHOLDER)
+    # The plan does not depend on the model and the judge.
+    placeholders = dict.fromkeys(batches, "simulated:")
     updates = {**placeholders, "as_model": None, "as_judge": None}
     plan = Plan(get(config.benchmark), config.model_copy(update=updates))
     plan.asked |= names
