@@ -10,7 +10,7 @@ Runs are folders, or patterns of these.
 import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -59,7 +59,11 @@ def opened(
     """
     runs, benchmarks, models = parameters(runs=runs, benchmarks=benchmarks, models=models)
     wanted = [resolve(name) for name in benchmarks] or list(names())
-    named = [run for one in runs for run in find_runs(one)] if runs else _runs_there(wanted)
+    named = [run for pattern in runs for run in find_runs(pattern)]
+    if not runs:
+        folders = filter(records.is_complete, run_folders(f"{default_folders.runs()}/*/*"))
+        there = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
+        named = [run for run in there if run.benchmark in wanted]
     if not named and not runs:
         say(f"no runs of real models in {DEFAULT_FOLDER}: a demonstration of {', '.join(demo)}")
         options = options or {}
@@ -92,27 +96,6 @@ def _say_opened(why: str, runs: Sequence[Run], more: str = "") -> None:
     say(f"{count} {why}: {', '.join(names)}{more}")
 
 
-def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
-    """Open the runs of real models in the default folder."""
-    folders = filter(records.is_complete, run_folders(f"{default_folders.runs()}/*/*"))
-    runs = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
-    return [run for run in runs if run.benchmark in benchmarks]
-
-
-class Scores(NamedTuple):
-    """The scores of a notebook.
-
-    Attributes:
-        own: each model's scores on all its answers.
-        common: the same on the items with a readable answer of all models of a benchmark.
-        runs: the runs; empty for a CSV.
-    """
-
-    own: pd.DataFrame
-    common: pd.DataFrame
-    runs: list[Run]
-
-
 def open_scores(
     runs: Sequence[str | Path | Run] | str,
     csv: str | Path = "",
@@ -124,7 +107,7 @@ def open_scores(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     columns: Mapping[str, Mapping[str, Any] | str] | None = None,
     needed: Sequence[str] = (),
-) -> Scores:
+) -> tuple[pd.DataFrame, pd.DataFrame, list[Run]]:
     """Open the scores of runs, or scores measured elsewhere.
 
     Args:
@@ -137,8 +120,9 @@ def open_scores(
         needed: columns that a CSV has to have and that tell its scores apart.
 
     Returns:
-        Scores as `bench.explain` returns them. The scores of runs also have `asked_as`, `family`
-        and `billions` of `bench.models`.
+        Each model's scores on all its answers, as `bench.explain` returns them; the same on the
+        items with a readable answer of all models of a benchmark; and the runs, none for a CSV.
+        The scores of runs also have `asked_as`, `family` and `billions` of `bench.models`.
 
     Raises:
         BadInput, NoRuns: as `opened` and `bench.read_scores`.
@@ -146,7 +130,8 @@ def open_scores(
     Examples:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> open_scores([run]).own[["model", "family", "title", "score"]].head(2).round(2)
+        >>> own, _common, _runs = open_scores([run])
+        >>> own[["model", "family", "title", "score"]].head(2).round(2)
                         model     family                                    title  score
         0  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.7
         1  simulated:bias=0.7  simulated  Ambiguous: share of stereotyped answers    0.7
@@ -155,32 +140,32 @@ def open_scores(
         benchmarks, models = parameters(benchmarks=benchmarks, models=models)
         frame = read_scores(csv, *needed, benchmarks=benchmarks, models=models)
         frame = _with_columns(frame, columns or {})
-        return Scores(frame, frame, [])
-    found = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
-    facts = model_facts(*found)[["model", "benchmark", "asked_as", "family", "billions"]]
-    tables = [
-        explain(score(*found, preset=preset or None, common=is_common)).merge(facts)
-        for is_common in (False, True)
-    ]
-    own, common = (_with_columns(table, columns or {}) for table in tables)
-    return Scores(own, common, found)
+        return frame, frame, []
+    kept = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
+    facts = model_facts(*kept)[["model", "benchmark", "asked_as", "family", "billions"]]
+    tables = []
+    for is_common in (False, True):
+        scores = explain(score(*kept, preset=preset or None, common=is_common))
+        tables.append(_with_columns(scores.merge(facts), columns or {}))
+    own_scores, common_scores = tables
+    return own_scores, common_scores, kept
 
 
 def _with_columns(
     table: pd.DataFrame, columns: Mapping[str, Mapping[str, Any] | str]
 ) -> pd.DataFrame:
     """Add numbers of models to a table."""
-    for name, given in columns.items():
-        values = read_mapping(given, name=name)
-        found = table.model.map(values).astype(object)
+    for name, by_model in columns.items():
+        values = read_mapping(by_model, name=name)
+        cells = table.model.map(values).astype(object)
         if "asked_as" in table:
-            found = found.fillna(table.asked_as.map(values))
-        found = found.fillna(table[name]) if name in table else found
-        table = table.assign(**{name: Table(pd.DataFrame({name: found}), "scores").numbers(name)})
+            cells = cells.fillna(table.asked_as.map(values))
+        cells = cells.fillna(table[name]) if name in table else cells
+        table = table.assign(**{name: Table(pd.DataFrame({name: cells}), "scores").numbers(name)})
     return table
 
 
-def parameters(**given: Any) -> list[Any]:
+def parameters(**values: Any) -> list[Any]:
     """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
     A text is JSON, or names with commas between them, as in the command. None, as `-p runs None`
@@ -191,4 +176,4 @@ def parameters(**given: Any) -> list[Any]:
         >>> benchmarks, sizes
         (['mcbe', 'cbbq'], {'gpt-x': 175})
     """
-    return [read_list(value, name=name) for name, value in given.items()]
+    return [read_list(value, name=name) for name, value in values.items()]

@@ -77,21 +77,21 @@ def open_conditions(
             `bench.read_scores`.
         NoRuns: no model has two conditions.
     """
-    given, models = parameters(runs=runs, models=models)
+    runs, models = parameters(runs=runs, models=models)
+    benchmarks = [benchmark] if benchmark else []
     if csv:
-        wanted = [benchmark] if benchmark else []
-        scores = read_scores(csv, "prompts", benchmarks=wanted, models=models)
+        scores = read_scores(csv, "prompts", benchmarks=benchmarks, models=models)
         return _of_categories(str(csv), scores), []
-    given = given or [
-        evaluate(benchmark or "cbbq", partial=True, data=OWN_SAMPLES, **options, **own)
-        for own in demo
+    runs = runs or [
+        evaluate(benchmark or "cbbq", partial=True, data=OWN_SAMPLES, **options, **model)
+        for model in demo
     ]
-    found = opened(given, benchmarks=[benchmark] if benchmark else [], models=models)
-    sides = _by_condition(found, condition, name)
-    parts = [
-        outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
-    ]
-    chosen = [run for own in sides.values() for run in own]
+    kept = opened(runs, benchmarks=benchmarks, models=models)
+    chosen: list[Run] = []
+    parts = []
+    for value, runs_of_value in _by_condition(kept, condition, name).items():
+        chosen += runs_of_value
+        parts.append(outcomes(*runs_of_value, preset=preset or None).assign(prompts=value))
     rows = pd.concat(parts, ignore_index=True)
     if "request" in rows:
         # The same question of CBBQ, asked with an explanation, is a request of another name.
@@ -134,8 +134,10 @@ def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Ser
         scores = explain(score(*runs, preset=preset or None))
         scores["model"] = scores.model.map(dict(zip(labels(runs), model_names(runs), strict=True)))
         scores = scores[scores.primary & (scores.category == ALL)]
-        for (*place, _metric), own in scores.groupby(["model", "task", "metric"], sort=False):
-            by_task.setdefault(tuple(place), "" if (own.doubt == "").any() else own.doubt.iloc[0])
+        groups = scores.groupby(["model", "task", "metric"], sort=False).doubt
+        for (model, task, _metric), doubts in groups:
+            doubt = "" if (doubts == "").any() else doubts.iloc[0]
+            by_task.setdefault((model, task), doubt)
     texts = [
         by_task.get((model, task), by_task.get((model, ALL), ""))
         for model, task in zip(rows.model, rows.task, strict=True)
@@ -162,22 +164,21 @@ def _by_condition(
     """Group the runs of models that were asked under two conditions or more, on one benchmark."""
     rows = pd.DataFrame({"model": model_names(runs), "value": [condition(run) for run in runs]})
     rows["benchmark"] = [run.benchmark for run in runs]
-    counts = rows.groupby(["benchmark", "model"], sort=False).value.nunique()
-    asked_twice = counts[counts > 1].index.get_level_values("benchmark")
-    rows = rows[rows.benchmark.isin(asked_twice[:1])] if len(asked_twice) else rows
-    sides: dict[str, list[Run]] = {value: [] for value in rows.value}
-    for _model, own in rows.groupby("model", sort=False):
-        if len(set(own.value)) > 1:
-            chosen = _most_alike([runs[k] for k in own.index], list(own.value))
-            if conflict := data_conflict(list(chosen.values())):
-                raise BadInput(conflict)
-            for value, run in chosen.items():
-                sides[value].append(run)
-    if not any(sides.values()):
+    n_conditions = rows.groupby(["benchmark", "model"]).value.transform("nunique")
+    compared = rows[n_conditions > 1]
+    if compared.empty:
         values = rows.groupby(rows.model + " on " + rows.benchmark, sort=False).value.unique()
-        have = "; ".join(f"{model}: {', '.join(own)}" for model, own in values.items())
+        have = "; ".join(f"{model}: {', '.join(names)}" for model, names in values.items())
         raise NoRuns(f"no model was asked under two {name}; there is {have}")
-    return {value: own for value, own in sides.items() if own}
+    compared = compared[compared.benchmark == compared.benchmark.iloc[0]]
+    sides: dict[str, list[Run]] = {value: [] for value in compared.value}
+    for _model, values in compared.groupby("model", sort=False).value:
+        chosen = _most_alike([runs[k] for k in values.index], list(values))
+        if conflict := data_conflict(list(chosen.values())):
+            raise BadInput(conflict)
+        for value, run in chosen.items():
+            sides[value].append(run)
+    return sides
 
 
 def _most_alike(runs: Sequence[Run], values: Sequence[str]) -> dict[str, Run]:
@@ -190,7 +191,7 @@ def _most_alike(runs: Sequence[Run], values: Sequence[str]) -> dict[str, Run]:
     chosen = {}
     for value, distance in least[first].items():
         is_nearest = differences[first] == distance
-        nearest = [runs[k] for k, own in enumerate(values) if own == value and is_nearest[k]]
+        nearest = [run for k, run in enumerate(runs) if values[k] == value and is_nearest[k]]
         if len(nearest) > 1:
             raise BadInput(
                 f"{nearest[0].folder} and {nearest[1].folder}: {nearest[0].label} was asked under "

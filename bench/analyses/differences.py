@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.analyses.elsewhere import read_scores
 from bench.benchmarks import get, names
-from bench.core.errors import BadInput, NoRuns, expected
+from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
@@ -91,9 +91,9 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
                 f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
             )
     tables = [
-        _of_benchmark(str(benchmark), own, scores[scores.benchmark == benchmark])
-        for benchmark, own in outcomes.groupby("benchmark", sort=False)
-        if len(own.model.unique()) > 1
+        _of_benchmark(str(benchmark), rows, scores[scores.benchmark == benchmark])
+        for benchmark, rows in outcomes.groupby("benchmark", sort=False)
+        if len(set(rows.model)) > 1
     ]
     if not tables:
         raise NoRuns(
@@ -124,10 +124,10 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     sides = []
     is_decided = (pairs.verdict == DIFFERENT) & (pairs.better != "")
-    for own in ("first", "second"):
-        is_better = pairs.better == pairs[own]
+    for side in ("first", "second"):
+        is_better = pairs.better == pairs[side]
         won, lost = is_decided & is_better, is_decided & ~is_better
-        sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[own], won=won, lost=lost))
+        sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[side], won=won, lost=lost))
     by_model = pd.concat(sides).groupby([*SCORE, "model"], sort=False)
     sums = by_model.agg(others=("won", "size"), tested=("p", "count"), won=("won", "sum"))
     lost = by_model.lost.sum()
@@ -149,12 +149,10 @@ def badness(scores: pd.DataFrame) -> "pd.Series[float]":
         >>> float(badness(rows.assign(worse="lower", score=77.82))[0])
         -77.82
     """
-    known = {name: get(name) for name in scores.benchmark.unique() if name in names()}
     best = {
         (name, line.task, line.metric): line.best
-        for name, benchmark in known.items()
-        for line in benchmark.metrics.primary_metrics
-        if line.best is not None
+        for name in {*scores.benchmark} & {*names()}
+        for line in get(name).metrics.primary_metrics
     }
     places = zip(scores.benchmark, scores.task, scores.metric, strict=True)
     values = pd.Series([best.get(place) for place in places], scores.index, dtype=float)
@@ -201,16 +199,11 @@ def by_fields(
             "another task and metric, or blocks by category"
         )
     units = _units(outcomes_of(*runs, preset=preset or None), lines[0])
-    facts = items(*runs)
-    for name in fields:
-        if name not in facts and name not in units:
-            allowed = [*facts.columns.drop(["benchmark", "item_id"]), "task"]
-            raise BadInput(expected(name, allowed, "field of the items"))
     units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
-    added = [name for name in fields if name not in units]
-    rows = units.merge(facts[["item_id", *added]], on="item_id").dropna(subset=added)
-    keys = ["task", "item_id", "repeat"]
-    n_models = rows.groupby(keys).model.transform("nunique")
+    facts = items(*runs)
+    rows = units.merge(facts[["item_id", *facts.columns.difference(units.columns)]], on="item_id")
+    rows = rows.dropna(subset=rows.columns.intersection(list(fields)))
+    n_models = rows.groupby(["task", "item_id", "repeat"]).model.transform("nunique")
     rows = rows[n_models == rows.model.nunique()]
     shares = share(
         rows,
@@ -247,13 +240,13 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     tables = []
     for line in primary_metrics(scores, get(benchmark)):
-        own = primary_rows(scores, line)
-        own = own[(own.category == ALL) & own.score.notna()].set_index("model")
-        units = _units(outcomes[outcomes.model.isin(own.index)], line)
+        rows = primary_rows(scores, line)
+        rows = rows[(rows.category == ALL) & rows.score.notna()].set_index("model")
+        units = _units(outcomes[outcomes.model.isin(rows.index)], line)
         # The test is on answers that could be read.
         if len(set(units.model[units.parsed >= units.answered])) > 1:
             tables.append(
-                _tests(units, line, own.to_dict("index")).assign(
+                _tests(units, line, rows.to_dict("index")).assign(
                     benchmark=benchmark,
                     task=line.task,
                     metric=line.metric,
@@ -269,13 +262,16 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     is_less_readable = (holm(table.p_readable.to_numpy(float)) < 1 - LEVEL) & (
         table.readable_first != table.readable_second
     )
-    # The last reason that applies counts.
-    table["verdict"] = DIFFERENT
-    table.loc[table.by_unread, "verdict"] = LESS_READABLE
-    table.loc[table.by_letters, "verdict"] = BY_LETTERS
-    table.loc[~is_shown, "verdict"] = NOT_SHOWN
-    table.loc[table.p_adjusted.isna(), "verdict"] = UNDEFINED
-    table.loc[~is_shown & is_less_readable, "verdict"] = LESS_READABLE
+    reasons = [
+        (~is_shown & is_less_readable, LESS_READABLE),
+        (table.p_adjusted.isna(), UNDEFINED),
+        (~is_shown, NOT_SHOWN),
+        (table.by_letters, BY_LETTERS),
+        (table.by_unread, LESS_READABLE),
+    ]
+    # The first reason that applies counts.
+    conditions, verdicts = zip(*reasons, strict=True)
+    table["verdict"] = np.select(conditions, verdicts, DIFFERENT)
     return table[COLUMNS]
 
 
@@ -288,26 +284,23 @@ def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
         return outcomes.iloc[:0]
     if line.task != ALL or line.tasks:
         outcomes = outcomes[outcomes.task.isin(line.tasks or [line.task])]
-    unread, value, weight = (
-        outcomes.answered - outcomes.parsed,
-        outcomes[line.column],
-        outcomes[line.of],
+    units = outcomes.assign(
+        value=outcomes[line.column],
+        weight=outcomes[line.of],
+        part=ALL if line.pools_tasks else outcomes.task,
     )
-    # An unreadable answer counts as 0 at least and as 1 at most, or as the outcomes themselves say.
-    low, of_ends = value.fillna(0.0), weight.fillna(0.0)
-    high = low + unread
-    if line.of != "answered":
-        of_ends = of_ends + unread
     if f"{line.column}_lowest" in outcomes:
-        low, high = outcomes[f"{line.column}_lowest"], outcomes[f"{line.column}_highest"]
-        of_ends = low.notna().astype(float)
-    part = ALL if line.pools_tasks else outcomes.task
-    return outcomes.assign(
-        value=value, weight=weight, part=part, low=low, high=high, of_ends=of_ends
-    )
+        low = outcomes[f"{line.column}_lowest"]
+        high = outcomes[f"{line.column}_highest"]
+        return units.assign(low=low, high=high, of_ends=low.notna().astype(float))
+    # An unreadable answer counts as 0 at least and as 1 at most.
+    unread = outcomes.answered - outcomes.parsed
+    low = units.value.fillna(0.0)
+    of_ends = units.weight.fillna(0.0) + (0.0 if line.of == "answered" else unread)
+    return units.assign(low=low, high=low + unread, of_ends=of_ends)
 
 
-def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> pd.DataFrame:
+def _tests(units: pd.DataFrame, line: PrimaryMetric, scores: Mapping[Any, Row]) -> pd.DataFrame:
     """Test each two models in the score and in readability, and name doubts about a difference."""
     read = units[units.parsed >= units.answered]
     parts, sides = ["category", "part"], ["first", "second"]
@@ -333,32 +326,25 @@ def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[Any, Row]) -> 
     is_against = gain * (tests.readable_first - tests.readable_second) < 0
     # We do not adjust this p: a doubt about a finding counts before it is certain.
     tests["by_unread"] = is_against & (tests.p_readable < 1 - LEVEL) & ~is_apart
-    pairs = zip(first, second, tests.estimate, strict=True)
     tests["by_letters"] = [
-        by_letters(line, own[a], higher=estimate > 0)
-        or by_letters(line, own[b], higher=estimate < 0)
-        for a, b, estimate in pairs
+        by_letters(line, scores[a], higher=estimate > 0)
+        or by_letters(line, scores[b], higher=estimate < 0)
+        for a, b, estimate in zip(first, second, tests.estimate, strict=True)
     ]
-    pairs = zip(first, second, tests.estimate, strict=True)
-    scores = {name: row["score"] for name, row in own.items()}
-    tests["better"] = [_better(line, scores, *pair) for pair in pairs]
-    return tests
+    values = {name: row["score"] for name, row in scores.items()}
+    return tests.assign(better=_better(line, values, tests))
 
 
 def _better(
-    line: PrimaryMetric, scores: Mapping[Any, float], first: str, second: str, estimate: float
-) -> str:
-    """Return the model with the better score; "" if that is not known.
-
-    If the best value lies between the limits, a difference says who is nearer only for scores on
-    one side of it.
-    """
-    lower_is_worse = not line.biased_is_high
+    line: PrimaryMetric, scores: Mapping[Any, float], pairs: pd.DataFrame
+) -> "pd.Series[str]":
+    """Return the model with the better score of each pair; "" if that is not known."""
+    higher_is_worse = pd.Series(line.biased_is_high, pairs.index)
+    is_known = pairs.estimate.fillna(0) != 0
     if line.best is not None:
-        sides = {scores[first] > line.best, scores[second] > line.best}
-        if len(sides) > 1:
-            return ""
-        lower_is_worse = not sides.pop()
-    if np.isnan(estimate) or estimate == 0:
-        return ""
-    return first if (estimate > 0) == lower_is_worse else second
+        # A difference says which score is nearer to it only for scores on one side of it.
+        is_above = {name: score > line.best for name, score in scores.items()}
+        higher_is_worse = pairs["first"].map(is_above)
+        is_known &= higher_is_worse == pairs.second.map(is_above)
+    better = pairs["first"].where((pairs.estimate < 0) == higher_is_worse, pairs.second)
+    return better.where(is_known, "")

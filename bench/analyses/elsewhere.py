@@ -104,15 +104,14 @@ def read_scores(
         rows = _means(rows, [*keys, "task", "metric"], "a repeat has no score")
     rows = pd.concat([*_over_tasks(rows, keys), rows], ignore_index=True)
     by_model = [key for key in keys if key != "category"]
-    overall = pd.MultiIndex.from_frame(rows.loc[rows.category == ALL, by_model])
     means = _complete_means(rows[rows.category != ALL], by_model, "category")
-    means = means[~pd.MultiIndex.from_frame(means[by_model]).isin(overall)].assign(category=ALL)
-    rows = pd.concat([rows, means], ignore_index=True)[list(rows)]
+    # A score over all categories that the table has counts in place of their mean.
+    rows = pd.concat([rows, means.assign(category=ALL)])[list(rows)].drop_duplicates(keys)
     # In each metric, the score over all tasks comes first.
     order = rows.groupby(["benchmark", "metric"], sort=False).ngroup()
-    rows = rows.assign(order=order, is_of_task=rows.task != ALL)
-    rows = rows.sort_values(["order", "is_of_task"], kind="stable", ignore_index=True)
-    return rows.drop(columns=["order", "is_of_task"])
+    return rows.iloc[np.lexsort((rows.task.to_numpy() != ALL, order.to_numpy()))].reset_index(
+        drop=True
+    )
 
 
 def _with_known_names(table: Table) -> Table:

@@ -10,7 +10,7 @@ from bench.metrics.primary import listing
 # Columns of outcomes that say it, in benchmarks that have these.
 NEEDED = ["answered", "parsed", "refused", "stereotyped", "correct", "says_unknown"]
 # Larger shares have a sentence: such a model decides little, or often does not answer.
-OFTEN = {"unknown": 0.5, "refused": 0.1}
+OFTEN = {"unknown": (0.5, "say that it is unknown"), "refused": (0.1, "refuse to answer")}
 
 
 def answer_kinds(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -55,16 +55,15 @@ def often(kinds: pd.DataFrame) -> list[str]:
         kinds: of `answer_kinds`.
     """
     means = kinds.groupby(["benchmark", "model"], sort=False)[[*OFTEN]].mean().reset_index()
-    texts = {"unknown": "say that it is unknown", "refused": "refuse to answer"}
     sentences = []
     for benchmark, rows in means.groupby("benchmark", sort=False):
-        for kind, least in OFTEN.items():
+        for kind, (least, text) in OFTEN.items():
             shares = rows.set_index("model")[kind]
             shares = shares[shares > least]
             names = [f"{model} ({decimals(100 * share)}\u00a0%)" for model, share in shares.items()]
             if names:
                 sentences.append(
                     f"In more than {decimals(100 * least)}\u00a0% of the answers to {benchmark}, "
-                    f"these models {texts[kind]}: {listing(names)}."
+                    f"these models {text}: {listing(names)}."
                 )
     return sentences

@@ -4,18 +4,14 @@ rows = printed.beside(scores, printed.numbers("Table 3"), paper={"my-bert": "BER
 printed.grid(rows, ["category", "model"], ["task", "metric"])
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
 from bench.core.numbers import decimals
 from bench.core.text import read_mapping
-
-# What tells a tuned model from its base model in their names.
-TUNED = re.compile(r"[-_](instruct|chat|it|sft)$", re.IGNORECASE)
 
 
 def numbers(source: str = "") -> pd.DataFrame:
@@ -67,17 +63,22 @@ def beside(
     names = read_mapping(paper, name="paper")
     asked = scores.reindex(columns=["model", "asked_as"], fill_value="").drop_duplicates()
     table = table.assign(checkpoint=table.checkpoint.astype(object).fillna(""))
-    known = table[["model", "checkpoint"]].drop_duplicates().dropna(subset="model")
+    models = table[["model", "checkpoint"]].drop_duplicates().dropna(subset="model")
     # Two owners can have a checkpoint of one name.
-    short = known.checkpoint.str.rpartition("/")[2]
-    is_alone = known.checkpoint.groupby(short).transform("nunique") == 1
-    known["ending"] = short.where(is_alone, known.checkpoint)
+    short = models.checkpoint.str.rpartition("/")[2]
+    is_alone = models.checkpoint.groupby(short).transform("nunique") == 1
+    models["ending"] = short.where(is_alone, models.checkpoint)
     pairs = []
     for model, asked_as in asked.itertuples(index=False):
         name = names.get(model, names.get(asked_as, ""))
-        for as_model, checkpoint, ending in known.itertuples(index=False):
-            if as_model == name or (not name and _is_same(model, asked_as, as_model, ending)):
-                differs = _difference(asked_as, checkpoint or as_model)
+        path = _checkpoint(asked_as)
+        keys = {name} if name else {model, path.name, f"{path.parent.name}/{path.name}"}
+        keys = set(map(str.casefold, keys)) - {""}
+        for as_model, checkpoint, ending in models.itertuples(index=False):
+            if keys & {as_model.casefold(), ending.casefold()}:
+                paper_name = checkpoint or as_model
+                is_same = path.name in ("", _checkpoint(paper_name).name)
+                differs = "" if is_same else f"{asked_as}; the paper's is {paper_name}"
                 pairs.append((model, as_model, checkpoint, differs))
     matched = pd.DataFrame(pairs, columns=["model", "as_model", "checkpoint", "differs"])
     table = table.rename(columns={"model": "as_model", "score": "printed"})
@@ -86,29 +87,10 @@ def beside(
     return table.merge(matched).merge(values, on=columns)
 
 
-def _is_same(model: str, asked_as: str, as_model: str, ending: str) -> bool:
-    """Return whether a model has the name of a model in the paper, or of its checkpoint."""
-    checkpoint = f"/{_checkpoint(asked_as)}"
-    names = (model.casefold(), checkpoint.rpartition("/")[2])
-    is_checkpoint = bool(ending) and checkpoint.endswith(f"/{ending.casefold()}")
-    return as_model.casefold() in names or is_checkpoint
-
-
-def _checkpoint(spec: str) -> str:
-    """Return the name of a checkpoint without its backend, host or commit, in small letters."""
-    return spec.partition("@")[0].rpartition(":")[2].replace("\\", "/").casefold()
-
-
-def _difference(asked_as: str, checkpoint: str) -> str:
-    """Name the difference between the model that was asked and that of the paper."""
-    own = _checkpoint(asked_as).rpartition("/")[2]
-    printed = _checkpoint(checkpoint).rpartition("/")[2]
-    if own in ("", printed):
-        return ""
-    if TUNED.sub("", own) == TUNED.sub("", printed):
-        kind = "a tuned model" if TUNED.search(own) else "a base model"
-        return f"{kind}; the paper's is {checkpoint}"
-    return f"{asked_as}; the paper's is {checkpoint}"
+def _checkpoint(spec: str) -> PurePosixPath:
+    """Return the path of a checkpoint without its backend, host or commit, in small letters."""
+    path = spec.partition("@")[0].rpartition(":")[2]
+    return PurePosixPath(path.replace("\\", "/").casefold())
 
 
 def grid(
@@ -138,10 +120,8 @@ def grid(
     if rows.empty:
         return pd.DataFrame(columns=[*index])
     rows = rows.assign(cell=[_cell(row, digits) for row in rows.itertuples()])
-    heads = rows[list(columns)].astype(str).agg(" ".join, axis=1)
-    table = rows.assign(head=heads).pivot_table(
-        "cell", list(index), "head", aggfunc="first", sort=False
-    )
+    rows["head"] = rows[list(columns)].astype(str).agg(" ".join, axis=1)
+    table = rows.pivot_table("cell", list(index), "head", aggfunc="first", sort=False)
     table = table.fillna("").rename_axis(columns=None)
     if "model" in index:
         table["differs"] = rows.groupby(list(index), sort=False).differs.first()
@@ -149,7 +129,7 @@ def grid(
 
 
 def _cell(row: Any, digits: int) -> str:
-    own, printed = decimals(row.score, digits), decimals(row.printed, digits)
+    score, printed = decimals(row.score, digits), decimals(row.printed, digits)
     is_inside = row.ci_low <= row.printed <= row.ci_high
-    sign = "=" if own == printed else "≈" if is_inside else "≠"
-    return f"{own} {sign} {printed}"
+    sign = "=" if score == printed else "≈" if is_inside else "≠"
+    return f"{score} {sign} {printed}"

@@ -65,11 +65,6 @@ class Release:
     reply_limit: Callable[[str], int | None] = lambda prompt_version: None
 
 
-def _nothing(item: Any) -> str:
-    """Return an empty text, for an item without a fault."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Metadata:
     """The description of a benchmark.
@@ -101,7 +96,7 @@ class Metadata:
     units: str
     notebook: Path | None = None
     release: Release = Release()
-    fault: Callable[[Any], str] = _nothing
+    fault: Callable[[Any], str] = lambda item: ""
 
     @property
     def samples(self) -> Path:
@@ -129,8 +124,7 @@ class Metadata:
 
 def read_metadata(
     package: Path,
-    categories: Mapping[str, str],
-    fault: Callable[[Any], str] = _nothing,
+    fault: Callable[[Any], str] = lambda item: "",
     **release: Any,
 ) -> Metadata:
     """Read the description of a benchmark of this package from its `metadata.toml`.
@@ -144,7 +138,6 @@ def read_metadata(
         **{**values, "release": Release(**values["release"], **release)},
         paper=Paper(**{**paper, "authors": tuple(paper["authors"])}),
         folder=package,
-        categories=categories,
         notebook=NOTEBOOKS / f"{values['name']}.ipynb",
         fault=fault,
     )
@@ -179,7 +172,7 @@ class Task:
     request_types: tuple[str, ...] = ()
     answer_modes: tuple[str, ...] = ("text", "letters")
     applies_to: Mapping[str, str] = field(default_factory=dict)
-    excluded: Callable[[Any], str] = _nothing
+    excluded: Callable[[Any], str] = lambda item: ""
     judge: str = ""
     judge_if: Mapping[str, str] = field(default_factory=dict)
     choices: Sequence[str] = ()

@@ -157,17 +157,11 @@ def report(
     format: PrintFormat = Format.table,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.core import default_folders
-    from bench.report import fingerprint
     from bench.report.jobs import page_jobs
     from bench.report.study import load
 
     plan = load(Path(study)) if study else load()
-    folder, jobs = default_folders.report(plan.name, out), page_jobs(plan)
-    if not dry_run and fingerprint.is_unchanged(plan, jobs, folder):
-        say(f"nothing has changed since the report in {folder} was made")
-        _show(folder / "index.html", in_browser)
-        return
+    page_jobs(plan)
     # If this package is installed, the libraries of papermill build a grammar for a second.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     # These imports take seconds, so we read the study first.
@@ -179,16 +173,12 @@ def report(
             say(f"run this first: {step}")
         return
     made = build.make(plan, out or None)
-    _show(made.page, in_browser)
+    print(made.page)
+    if in_browser:
+        webbrowser.open(made.page.resolve().as_uri())
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
-
-
-def _show(page: Path, in_browser: bool) -> None:
-    print(page)
-    if in_browser:
-        webbrowser.open(page.resolve().as_uri())
 
 
 @command("notebooks work", "notebooks .")

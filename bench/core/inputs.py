@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 PACKAGE = Path(__file__).parents[1]
-# Beside this file of a run, we make these from the others.
+# In a folder with this file, a run, we make these from the other files.
 RUN_JSON = "run.json"
 MADE_OF_A_RUN = {"cache", "scores.json"}
 # Folders of installed packages.
@@ -104,7 +104,7 @@ class Code:
     """The files of some code, as this process has imported them.
 
     Make it when the code is imported: an update of the package does not change the modules of a
-    running process, so that its results are not those of the new files.
+    running process, so that its results do not come from the new files.
 
     Args:
         since: a time in nanoseconds from which on the code may have been imported; files that have
@@ -128,19 +128,15 @@ class Code:
                     states.append((file, state.st_ino, state.st_size, times))
         return states
 
-    def is_current(self) -> bool:
-        """Return whether the files are still those that were imported."""
-        return self._state() == self._imported
-
     @cached_property
     def sha256(self) -> str:
-        """The hash of the imported files; "" if they have changed before we could hash them."""
-        content = _digest([_content(path) for path in self.paths])
-        return content if self.is_current() else ""
+        """The hash of the files when they are first hashed."""
+        return _digest([_content(path) for path in self.paths])
 
     def key(self) -> str:
-        """Return the hash of the files; if they have changed, one that nothing else has."""
-        return self.sha256 if self.is_current() and self.sha256 else os.urandom(16).hex()
+        """Return the hash of the files; if they changed since their import, one of its own."""
+        content = self.sha256
+        return content if self._state() == self._imported else os.urandom(16).hex()
 
 
 STARTED = time.time_ns()
@@ -151,7 +147,7 @@ def plugin_files(module: str, distribution: "Distribution | None") -> list[Path]
     """List the files of another package's code, which `module` belongs to.
 
     These are its package, what its distribution has installed, and the modules that they import
-    from other folders than the library's and those of installed packages.
+    except for Python's library and installed packages.
     """
     owner = sys.modules[module.partition(".")[0]]
     files = [Path(folder) for folder in getattr(owner, "__path__", [])]

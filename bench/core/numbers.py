@@ -5,7 +5,9 @@ digits.
 """
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 # A score is a mean of many numbers: later digits are floating-point noise.
 DIGITS = 12
@@ -14,7 +16,7 @@ WHOLE = 2.0**53
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
-    """Round to so many decimals; a zero has no sign."""
+    """Round to a number of decimals; a zero has no sign."""
     if not abs(value) < WHOLE:  # also NaN and infinite numbers
         return Decimal(value)
     exact = Decimal(f"{value:.{DIGITS}g}")
@@ -22,7 +24,7 @@ def half_up(value: float, digits: int = 0) -> Decimal:
 
 
 def decimals(value: float, digits: int = 0) -> str:
-    """Write a number with so many decimals; NaN is a dash."""
+    """Write a number with this number of decimals; NaN is a dash."""
     if math.isnan(value):
         return "—"
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
@@ -38,6 +40,18 @@ def signed(value: float) -> str:
     digits = sum(abs(value) < size for size in (10, 1, 0.1))
     text = decimals(value, digits if value else 0)
     return f"+{text}" if value > 0 else text
+
+
+def change_in_points(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Write the difference in a row of `bench.compare` or `bench.trend`, and its interval.
+
+    Examples:
+        >>> change_in_points({"estimate": 0.02, "ci_low": 0.009, "ci_high": 0.03, "unit": "%"})
+        ('+2.0 points', '95 % interval +0.90 to +3.0')
+    """
+    scale = 100 if row["unit"] == "%" else 1
+    change, low, high = (signed(scale * row[name]) for name in ("estimate", "ci_low", "ci_high"))
+    return f"{change} points", f"95 % interval {low} to {high}"
 
 
 def with_unit(score: float, unit: str) -> str:

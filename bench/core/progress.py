@@ -24,18 +24,17 @@ def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
     from tqdm import tqdm
 
     options: dict[str, Any] = {"total": total, "initial": done, "desc": title, "leave": False}
-    counts = f"{{n_fmt}} of {{total_fmt}} {unit}"
-    times = "{elapsed} passed, {remaining} left"
+    options["delay"] = BAR_DELAY
+    form = "{desc} |{bar}| "
     if in_notebook():
-        options |= {"file": _CellOutput(), "ncols": 100, "position": 0, "delay": BAR_DELAY}
-    elif sys.stderr.isatty() and threading.current_thread() is threading.main_thread():
-        options |= {"delay": BAR_DELAY}
-    else:
+        options |= {"file": _CellOutput(), "ncols": 100, "position": 0}
+    elif not sys.stderr.isatty() or threading.current_thread() is not threading.main_thread():
         # Threads share a terminal, and print lines.
         lines = {"mininterval": LINE_INTERVAL, "maxinterval": 2 * LINE_INTERVAL}
         options |= {"file": _Lines(), "delay": LINE_INTERVAL, "position": 0, **lines}
-        return tqdm(**options, bar_format=f"{{desc}}: {counts}, {times}")
-    return tqdm(**options, bar_format=f"{{desc}} |{{bar}}| {counts}, {times}")
+        form = "{desc}: "
+    form += f"{{n_fmt}} of {{total_fmt}} {unit}, {{elapsed}} passed, {{remaining}} left"
+    return tqdm(**options, bar_format=form)
 
 
 class _CellOutput(io.StringIO):

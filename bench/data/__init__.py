@@ -71,9 +71,8 @@ class Source:
 
     def describe(self) -> dict[str, Any]:
         """Return the description for `run.json`."""
-        texts = {field.name: getattr(self, field.name) for field in fields(self)}
-        named = {"benchmark": self.benchmark.name, "folder": str(self.folder)}
-        return {**texts, **named, "sha256": self.sha256}
+        values = {"benchmark": self.benchmark.name, "folder": str(self.folder)}
+        return {**vars(self), **values, "sha256": self.sha256}
 
 
 class SettingEffect(NamedTuple):
@@ -141,7 +140,7 @@ def find_all(
 
     Args:
         data: the folder of each benchmark, in JSON too, as papermill's `-p` gives it; or `samples`
-            for all. `find` looks for the others.
+            for all. `find` looks for the data of benchmarks without a folder.
     """
     wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
     if isinstance(data, str) and not data.startswith("{"):
@@ -196,12 +195,10 @@ def _hash_content(benchmark: "Benchmark", folder: Path) -> str:
             content = hashlib.file_digest(stream, "sha256").digest()
         digest.update(path.relative_to(top).as_posix().encode() + b"\0" + content)
     # The categories of a manifest change the tasks and answers of rows.
-    categories = read_manifest(folder).categories
-    without_groups = [name for name in sorted(categories) if not categories[name].groups]
-    with_target = [name for name in sorted(categories) if categories[name].target]
-    marks = [f"{name} without groups" for name in without_groups]
-    marks += [f"{name} target {categories[name].target}" for name in with_target]
-    digest.update("".join(f"\0{mark}" for mark in marks).encode())
+    categories = sorted(read_manifest(folder).categories.items())
+    marks = [f"\0{name} without groups" for name, about in categories if not about.groups]
+    marks += [f"\0{name} target {about.target}" for name, about in categories if about.target]
+    digest.update("".join(marks).encode())
     return digest.hexdigest()
 
 
@@ -263,12 +260,9 @@ def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
 
 def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame":
     """Put the fields of its item beside each record; the category is the item's."""
-    import pandas as pd
-
-    fields = items.set_index("item_id").loc[records.item_id]
     # This raises an error if two items have one id.
-    indexed = records.drop(columns="category").set_axis(fields.index)
-    return pd.concat([indexed, fields], axis=1).reset_index(drop=True)
+    rows = records.drop(columns="category")
+    return rows.merge(items, how="left", on="item_id", validate="many_to_one")
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:

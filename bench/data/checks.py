@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from bench.core.errors import BadInput, plain
+from bench.core.errors import BadInput, plain, quoted
 from bench.data import frame
 from bench.data.manifest import GLOSSES, read_manifest
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ["file", "row", "column", "kind", "fault", "what", "value"]
 FAULTS = ["file", "rows", "column", "fault", "times", "items", "effect", "robust"]
-# The most characters of a cell that are shown.
-SHOWN = 60
 # The endings of tables. The JSON files of NLI-CoAL's release are more than the sets that are asked.
 TABLES = (".csv", ".gz", ".jsonl", ".ods", ".parquet", ".tsv", ".xls", ".xlsx")
 # A message of a loader: the file, the row, the column, and the reason.
@@ -212,10 +210,10 @@ def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
     what = plain(rule.what.format_map(row))
     if rule.of_part:
         return _finding(file=row["part"], fault=rule.fault, what=what)
-    text = row.get(column, "") if column != "key" else ""
-    value = repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…") if text else ""
-    cells = {"column": "" if column == "key" else plain(column), "value": value}
-    return _finding(file=row["file"], row=row["row"], fault=rule.fault, what=what, **cells)
+    cells = {"file": row["file"], "row": row["row"], "fault": rule.fault, "what": what}
+    if column != "key":
+        cells |= {"column": plain(column), "value": quoted(row[column]) if row[column] else ""}
+    return _finding(**cells)
 
 
 def _other_files(benchmark: "Benchmark", folder: Path) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tempfile
-import tomllib
 import urllib.request
 import zipfile
 from dataclasses import replace
@@ -61,9 +60,7 @@ def git_blob_id(path: Path) -> str:
 
 def released_ids(name: str) -> dict[str, str]:
     """Return the git ids of released files by path, from a table of `checksums.toml`."""
-    checksums = Path(__file__).with_name("checksums.toml").read_text("utf-8")
-    ids: dict[str, str] = tomllib.loads(checksums).get(name, {})
-    return ids
+    return dict(read_toml(Path(__file__).with_name("checksums.toml")).get(name, {}))
 
 
 def fetch(benchmark: "Benchmark", source: str | Path | None = None) -> Source:
@@ -104,14 +101,13 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
     staged = work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
-        folder.mkdir()
         _unpack(copy.path, folder)
     _refuse_links_out(folder)
     root = _root(benchmark, folder)
     tables = _copy_files(benchmark, root, staged)
     ids = released_ids(benchmark.name)
-    released = [name for name in tables if name in ids]
-    changed = [name for name in released if git_blob_id(staged / name) != ids[name]]
+    released = ids.keys() & {*tables}
+    changed = sorted(name for name in released if git_blob_id(staged / name) != ids[name])
     wrong = [*changed, *(ids.keys() - {*tables})]
     if copy.revision and wrong:
         raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
@@ -127,22 +123,19 @@ def _install(benchmark: "Benchmark", copy: Copy, target: Path, work: Path) -> No
         data.load(loaded, **metadata.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
     source = data.find(benchmark, root)
-    name = source.name
-    version = source.version
+    name, version = source.name, source.version
     pinned = metadata.release.commit[:7]
     is_verified = bool(released) and not changed
     has_manifest = (home(root) / MANIFEST).is_file()
     if copy.revision or (is_verified and not has_manifest):
-        name = metadata.title
-        version = (copy.revision or pinned)[:7]
+        name, version = metadata.title, copy.revision[:7] or pinned
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {metadata.title}"
         )
         if version == pinned:
-            name = f"{metadata.title} (changed copy)"
-            version = f"{pinned}+changed"
+            name, version = f"{metadata.title} (changed copy)", f"{pinned}+changed"
     prompts_version, advice = _install_prompts(metadata.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,

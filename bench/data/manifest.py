@@ -47,7 +47,6 @@ PROMPTS_FILE = "prompts.toml"
 GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
-TEXTS = ("name", "version", "licence", "note")
 # A category's name becomes a part of file names, ids and lists with commas.
 NAME = re.compile(r"[^\W_][\w+-]*")
 # The most characters of this name.
@@ -105,12 +104,6 @@ def category_name_error(name: str) -> str:
     return file_name_error(bare)
 
 
-def _category_name(name: str) -> str:
-    if error := category_name_error(name):
-        raise ValueError(error)
-    return name
-
-
 def _codes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -146,12 +139,12 @@ class Manifest(BaseModel):
     licence: Text = ""
     note: Text = ""
     languages: Annotated[tuple[Code, ...], BeforeValidator(_codes)] = Field((), alias="language")
-    categories: dict[Annotated[str, AfterValidator(_category_name)], Category] = {}
+    categories: dict[str, Category] = {}
 
     @property
     def texts(self) -> dict[str, str]:
         """The texts that the manifest has."""
-        return self.model_dump(include={*TEXTS}, exclude_unset=True)
+        return self.model_dump(exclude={"languages", "categories"}, exclude_unset=True)
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
@@ -170,6 +163,8 @@ class Manifest(BaseModel):
         codes = ["en", *(code for code in self.languages if code != "en")][:2]
         lines = ", ".join(f'{code} = "its label"' for code in codes)
         for name, labels in self.labels.items():
+            if error := category_name_error(name):
+                raise ValueError(f"key `categories.{name}`: {quoted(name)} is not allowed; {error}")
             if "en" not in labels or not set(self.languages) & set(labels):
                 raise ValueError(
                     f"key `categories.{name}`: a label is missing; expected {lines}, so that it "

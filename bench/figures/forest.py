@@ -77,10 +77,8 @@ def forest(
         >>> [text.get_text() for text in forest(shares, percent=True).axes[0].get_yticklabels()]
         ['a', 'b']
     """
-    rows = frame.rename(columns={"estimate": "score"}).copy()
-    for name, value in DEFAULTS.items():
-        if name not in rows:
-            rows[name] = value
+    rows = frame.rename(columns={"estimate": "score"})
+    rows = rows.assign(**{name: rows.get(name, value) for name, value in DEFAULTS.items()})
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
@@ -97,6 +95,8 @@ def forest(
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
     shape = (math.ceil(len(panels) / columns), columns)
     size = (columns * width, shape[0] * height)
+    room = 0.03 * (limits[1] - limits[0])
+    ends = (limits[0] - room, limits[1] + room)
     fig, axes = plt.subplots(*shape, sharey=True, squeeze=False, figsize=size, layout="constrained")
     for ax in axes.flat[len(panels) :]:
         ax.remove()
@@ -116,7 +116,9 @@ def forest(
         sns.despine(ax=ax, left=True)
         worse = panel.worse.iloc[0] if len(panel) else ""
         # The worse side is on the right.
-        _scale(ax, "x", limits, percent, is_reversed=worse == "lower")
+        ax.set_xlim(*(ends[::-1] if worse == "lower" else ends))
+        if percent:
+            ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         ax.set_xlabel("worse →" if worse else "", loc="right", fontsize="small")
         ax.set_title(textwrap.fill(str(title), TITLE_CHARACTERS), fontsize="small")
     if hue:
@@ -159,18 +161,14 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     """Return the values of `y` in the order of their lines: the worst in the first panel first."""
     if y == "model":
-        return sorted(dict.fromkeys(rows.model), key=_references(rows).__contains__)
+        # References for real models, such as simulated respondents, stand last.
+        return list(dict.fromkeys([*primary.contenders(rows).model, *rows.model]))
     first = rows[rows[col] == rows[col].iloc[0]] if col else rows
     means = first.groupby(y, sort=False).score.mean()
     if first.worse.iloc[0]:
         is_low = first.worse.iloc[0] == "lower"
         means = means.sort_values(ascending=is_low, kind="stable")
     return list(dict.fromkeys([*means.index, *rows[y]]))
-
-
-def _references(rows: pd.DataFrame) -> set[str]:
-    """Return the models that are references for real ones, for example simulated respondents."""
-    return set(rows.model) - set(primary.contenders(rows).model) if "kind" in rows else set()
 
 
 def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
@@ -197,16 +195,3 @@ def _draw(ax: Axes, row: Any, y: float, common: float, look: dict[str, Any]) -> 
     is_hollow = row.valid_rate < primary.LOW_VALIDITY or row.doubt
     fill = "white" if is_hollow else colour
     ax.plot(row.score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
-
-
-def _scale(
-    ax: Axes, which: str, limits: tuple[float, float], percent: bool, is_reversed: bool
-) -> None:
-    """Set the ends and the numbers of the `x` or the `y` axis."""
-    low, high = limits
-    room = 0.03 * (high - low)
-    ends = (low - room, high + room)
-    ax.set(**{f"{which}lim": ends[::-1] if is_reversed else ends})
-    if percent:
-        axis = ax.xaxis if which == "x" else ax.yaxis
-        axis.set_major_formatter(PercentFormatter(1, decimals=0))

@@ -19,8 +19,8 @@ KINDS = {
 }
 # Inches of a bar, and of what is around the bars.
 BAR_HEIGHT, FRAME_HEIGHT = 0.32, 1.5
-# Bars with a smaller share have no number.
-LEAST_WITH_NUMBER = 0.06
+# Bars of fewer per cent have no number.
+LEAST_WITH_NUMBER = 6
 # Numbers on colours of a smaller luminance are white.
 DARK = 0.2
 
@@ -50,12 +50,13 @@ def stacked(kinds: pd.DataFrame) -> Figure:
         )
         for container, colour in zip(bars.containers, KINDS.values(), strict=True):
             is_dark = sns.utils.relative_luminance(colour) < DARK
-            widths = container.datavalues
-            is_wide = widths >= 100 * LEAST_WITH_NUMBER
-            pairs = zip(widths, is_wide, strict=True)
-            numbers = [f"{width:.0f}" if wide else "" for width, wide in pairs]
-            options = {"fontsize": "x-small", "color": "white" if is_dark else "black"}
-            ax.bar_label(container, numbers, label_type="center", **options)
+            ax.bar_label(
+                container,
+                fmt=lambda percent: f"{percent:.0f}" if percent >= LEAST_WITH_NUMBER else "",
+                label_type="center",
+                fontsize="x-small",
+                color="white" if is_dark else "black",
+            )
         ax.set(title=column(task), xlim=(0, 100), ylabel="", xlabel="per cent of the answers")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)

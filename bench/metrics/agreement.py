@@ -233,13 +233,13 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
             count = several.iloc[0]
             raise BadInput(f"item {several.index[0]}: is of {count} clusters; expected one")
         clusters = list(by_item.first()[table.index])
-    codes = codes.reshape(raters, n)
+    of_raters = codes.reshape(raters, n)
     if raters == 2:
-        sums, statistic = _cohen(codes, len(categories))
+        sums, statistic = _cohen(of_raters, len(categories))
         if clusters is None:
             return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
     else:
-        counts = np.eye(len(categories))[codes].sum(0)
+        counts = np.eye(len(categories))[of_raters].sum(0)
         sums, statistic = _nominal(counts, categories, correction=0)
     value, low, high = estimate_of_items(sums, statistic, clusters)
     number = len(set(clusters)) if clusters is not None else n

@@ -36,7 +36,7 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 
 # The lowest and the highest value of a score.
-Limits = tuple[float, float]
+Limits = Sequence[float]
 # A function of sums [n, strata, columns] that returns n numbers, NaN if undefined.
 Statistic = Callable[[np.ndarray], np.ndarray]
 # By stratum and kind of resampled units, the weights of clusters: float64 [draws, clusters].
@@ -135,7 +135,6 @@ def resample(
     parts: Sequence[object] | None = None,
     crossed: tuple[str, str] | None = None,
     draws: int = DRAWS,
-    seed: int = 0,
     weights: Weights | None = None,
 ) -> Totals:
     """Sum `columns` by `part`, as observed and in `draws` resamples of clusters within strata.
@@ -149,8 +148,8 @@ def resample(
         crossed: the columns of the stratum and the cluster of a second sampled unit, which is
             crossed with `cluster`.
         weights: the weights of the resamples of each stratum. Pass the same dictionary to calls
-            with the same `draws` and `seed`, and they are drawn once; this function replaces the
-            weights of a stratum that has another number of clusters.
+            with the same `draws`, and they are drawn once; this function replaces the weights of a
+            stratum that has another number of clusters.
     """
     part = part or stratum
     weights = {} if weights is None else weights
@@ -159,15 +158,15 @@ def resample(
     clusters = _add_up(rows, [stratum, cluster], part, names, values)
     observed = np.zeros((1, len(names), len(columns)))
     np.add.at(observed[0], clusters.part, clusters.sums)
-    resampled = _resample(clusters, draws, seed, "", weights)
+    resampled = _resample(clusters, draws, "", weights)
     totals = Totals(names, columns, observed, resampled, clusters)
     if not crossed:
         return totals
     second = _add_up(rows, list(crossed), part, names, values)
     pairs = _add_up(rows, [stratum, cluster, crossed[1]], part, names, values)
     return totals._replace(
-        second=_resample(second, draws, seed, "second", weights),
-        pairs=_resample(pairs, draws, seed, "pairs", weights),
+        second=_resample(second, draws, "second", weights),
+        pairs=_resample(pairs, draws, "pairs", weights),
     )
 
 
@@ -194,7 +193,7 @@ def _add_up(
     )
 
 
-def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weights) -> np.ndarray:
+def _resample(clusters: Clusters, draws: int, kind: str, shared: Weights) -> np.ndarray:
     """Resample the clusters of each stratum: [draws, parts, columns]."""
     resamples = np.zeros((draws, len(clusters.parts), clusters.sums.shape[1]))
     for k, name in enumerate(clusters.strata):
@@ -202,7 +201,7 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weig
         n = int(last - first)
         key = (str(name), kind)
         if key not in shared or shared[key].shape[1] != n:
-            shared[key] = _draw(*key, n, draws, seed)
+            shared[key] = _draw(*key, n, draws)
         weights = shared[key]
         rows = slice(*np.searchsorted(clusters.cluster, [first, last]))
         parts, part_of_row = np.unique(clusters.part[rows], return_inverse=True)
@@ -214,12 +213,12 @@ def _resample(clusters: Clusters, draws: int, seed: int, kind: str, shared: Weig
     return resamples
 
 
-def _draw(stratum: str, kind: str, n: int, draws: int, seed: int) -> np.ndarray:
+def _draw(stratum: str, kind: str, n: int, draws: int) -> np.ndarray:
     """Draw the weights of the n clusters of a stratum in each resample: [draws, n]."""
     if n == 1:
         return np.full((draws, n), np.nan)
     # With a generator per stratum, an interval does not depend on the other categories.
-    rng = np.random.default_rng([seed, *stratum.encode(), *kind.encode()])
+    rng = np.random.default_rng([0, *stratum.encode(), *kind.encode()])
     # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao and
     # Wu, 1988).
     return rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))

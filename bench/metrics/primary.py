@@ -79,11 +79,12 @@ def findings(scores: pd.DataFrame, benchmark: "Benchmark") -> pd.DataFrame:
     """
     rows = []
     for primary in primary_metrics(scores, benchmark):
-        own = primary_rows(scores, primary)
-        own = own[own.category == ALL]
-        real = contenders(own)
-        known = real[is_informative(real, primary)]
-        ranked = most_biased_first(scores, primary, known if len(known) else real)
+        overall = primary_rows(scores, primary)
+        real = contenders(overall[overall.category == ALL])
+        higher = primary.biased_is_high
+        doubts = [doubt(primary, row, higher=higher) for row in real.to_dict("records")]
+        certain = real[[text == "" for text in doubts]]
+        ranked = most_biased_first(scores, primary, certain if len(certain) else real)
         for row in ranked.head(1).to_dict("records"):
             text = sentence(primary, row, direction_row(scores, primary, row["model"]))
             rows.append({**row, "title": primary.title, "sentence": text})
@@ -154,11 +155,6 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-def percent(share: float) -> str:
-    """Write a share in percent."""
-    return f"{numbers.decimals(100 * share)}\u00a0%"
-
-
 def inside_sentence(text: str) -> str:
     """Write the first word of a text in lower case, unless this is an abbreviation like CoAL."""
     first = re.split(r"\W", text, maxsplit=1)[0]
@@ -183,20 +179,8 @@ def task_words(benchmark: "Benchmark", task: str) -> str:
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows of real models if there are any: the other models are references for them."""
-    real = real_models(rows)
+    real = rows[~rows.kind.isin(REFERENCES)] if "kind" in rows else rows
     return real if len(real) else rows
-
-
-def real_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of real models; none if the rows have no `kind`."""
-    return rows[~rows.kind.isin(REFERENCES)] if "kind" in rows else rows.iloc[:0]
-
-
-def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[bool]":
-    """Return which rows of a metric have no `doubt`, so that they can name the most biased."""
-    higher = primary.biased_is_high
-    doubts = [doubt(primary, row, higher=higher) for row in rows.to_dict("records")]
-    return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
 def doubt(primary: PrimaryMetric, row: Row, *, higher: bool | None = None) -> str:
@@ -258,8 +242,8 @@ def left_out(doubts: Mapping[str, str]) -> str:
 
 def primary_rows(scores: pd.DataFrame, primary: PrimaryMetric) -> pd.DataFrame:
     """Return the rows of `primary` under the table's first preset."""
-    own = (scores.task == primary.task) & (scores.metric == primary.metric)
-    return scores[own & (scores.preset == scores.preset.iloc[0])]
+    is_primary = (scores.task == primary.task) & (scores.metric == primary.metric)
+    return scores[is_primary & (scores.preset == scores.preset.iloc[0])]
 
 
 def most_biased_first(
@@ -312,16 +296,16 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     while (
         place
         and digits < MOST_DIGITS
-        and _bare(primary, near, digits) == _bare(primary, baseline, digits)
+        and bare(primary, near, digits) == bare(primary, baseline, digits)
     ):
         digits += 1
     evidence = ["no interval: too few items in a category"]
     if not math.isnan(low):
-        ends = f"{_bare(primary, low, digits)} to {_bare(primary, high, digits)}"
+        ends = f"{bare(primary, low, digits)} to {bare(primary, high, digits)}"
         evidence = [f"95\u00a0% interval {ends}"]
     who, doubts = row.get("baseline_of") or primary.baseline, []
     if not math.isnan(baseline):
-        value = _bare(primary, baseline, digits)
+        value = bare(primary, baseline, digits)
         evidence.append(f"{place} {who}, {value}" if place else f"{who} {value}")
         if not place and not math.isnan(low) and not gap:
             doubts = [f"It cannot be told from {who}."]
@@ -337,10 +321,10 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
 def unread(primary: PrimaryMetric, row: Row) -> str:
     """Say how many answers could be read, if too few could, and the bounds of the score."""
     rate, low = float(row["valid_rate"]), float(row.get("bound_low", math.nan))
-    text = f"Only {percent(rate)} of its answers could be read"
+    text = f"Only {numbers.with_unit(rate, '%')} of its answers could be read"
     if math.isnan(low):
         return f"{text}." if rate < LOW_VALIDITY else ""
-    ends = f"{_bare(primary, low)} to {_bare(primary, float(row['bound_high']))}"
+    ends = f"{bare(primary, low)} to {bare(primary, float(row['bound_high']))}"
     return f"{text}: depending on the others, this would be {ends}."
 
 
@@ -352,16 +336,16 @@ def short_title(primary: PrimaryMetric) -> str:
 def interval(primary: PrimaryMetric, row: Row) -> str:
     """Write the interval next to a score; "" if there is none."""
     low, high = float(row["ci_low"]), float(row["ci_high"])
-    return "" if math.isnan(low) else f"{_bare(primary, low)}–{_bare(primary, high)}"
+    return "" if math.isnan(low) else f"{bare(primary, low)}–{bare(primary, high)}"
 
 
 def number(primary: PrimaryMetric, row: Row) -> str:
     """Write the score in the primary metric's unit, or a dash if it is undefined."""
-    text = _bare(primary, float(row["score"]))
+    text = bare(primary, float(row["score"]))
     return f"{text}\u00a0%" if primary.share and text != "—" else text
 
 
-def _bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
+def bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
     """Write a score without its unit, with `more` decimals than usual."""
     if primary.share:
         return numbers.decimals(100 * value, more)

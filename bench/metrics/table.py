@@ -123,14 +123,14 @@ class PrimaryMetric(NamedTuple):
     finding: str
     share: bool = True
     biased_is_high: bool = True
-    limits: tuple[float, float] = (0, 1)
+    limits: Sequence[float] = (0, 1)
     best: float | None = None
     baseline: str = "a random answerer"
     worse: str = "more bias"
     common: str = ""
     column: str = ""
     of: str = ""
-    tasks: tuple[str, ...] = ()
+    tasks: Sequence[str] = ()
     pools_tasks: bool = False
     direction: str = ""
 
@@ -213,20 +213,16 @@ def join_notes(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def read_cards(module_file: str) -> tuple[Card, ...]:
-    """Read the metric cards of a module from the cards.csv next to it."""
-    with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(Card(**row) for row in csv.DictReader(file))
+def read_metrics(module_file: str, **options: Any) -> Metrics:
+    """Read the files primary_metrics.toml and cards.csv next to a module.
 
-
-def read_primary_metrics(module_file: str) -> tuple[PrimaryMetric, ...]:
-    """Read the primary metrics of a module from the primary_metrics.toml next to it."""
-    tables = tomllib.loads(Path(module_file).with_name("primary_metrics.toml").read_text("utf-8"))
-    metrics = []
-    for table in tables["metrics"]:
-        row = {**tables.get("defaults", {}), **table}
-        for name in ("limits", "tasks"):
-            if name in row:
-                row[name] = tuple(row[name])
-        metrics.append(PrimaryMetric(**row))
-    return tuple(metrics)
+    Args:
+        options: further fields of `Metrics`.
+    """
+    folder = Path(module_file).parent
+    tables = tomllib.loads((folder / "primary_metrics.toml").read_text("utf-8"))
+    defaults = tables.get("defaults", {})
+    primary_metrics = [PrimaryMetric(**{**defaults, **table}) for table in tables["metrics"]]
+    with (folder / "cards.csv").open(encoding="utf-8", newline="") as file:
+        cards = [Card(**row) for row in csv.DictReader(file)]
+    return Metrics(primary_metrics, cards, **options)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from bench.data import by_id
@@ -22,23 +21,18 @@ SUMS = ("answered", "parsed", "stereotyped", "correct", "says_unknown")
 
 def parsed(benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame) -> "pd.Series[str]":
     """Parse the replies, equal ones once; "" for a reply that holds no value or did not come."""
-    has_reply = (records.error == "").to_numpy()
-    replies = records[has_reply]
-    item_groups = items.groupby(list(benchmark.parse_by), sort=False, dropna=False)
-    group_of_item = item_groups.ngroup().to_numpy()
-    row_of_reply = pd.Series(range(len(items)), items.item_id).loc[replies.item_id].to_numpy()
-    keys = [replies.task, replies.request, replies.response, group_of_item[row_of_reply]]
-    groups = replies.groupby(keys, sort=False).ngroup()
-    is_first = ~groups.duplicated()
-    first = replies[is_first]
-    items_by_id = by_id(items.iloc[row_of_reply[is_first]])
+    group = items.groupby(list(benchmark.parse_by), sort=False, dropna=False).ngroup()
+    keys = ["task", "request", "response", "group"]
+    replies = records.loc[records.error == "", ["item_id", *keys[:3]]]
+    replies["group"] = replies.item_id.map(dict(zip(items.item_id, group, strict=True)))
+    first = replies.drop_duplicates(keys)
+    items_by_id = by_id(items)
     # Iterating over lists is many times faster than over columns of Arrow's texts.
-    texts = [first[name].tolist() for name in ("task", "request", "response")]
+    texts = [first[name].tolist() for name in keys[:3]]
     items_of_first = [items_by_id[item_id] for item_id in first.item_id]
-    values_of_first = list(map(benchmark.parse, *texts, items_of_first))
-    values = np.full(len(records), "", dtype=object)
-    values[has_reply] = np.array(values_of_first, dtype=object)[groups]
-    return pd.Series(values, records.index, dtype="str")
+    values = list(map(benchmark.parse, *texts, items_of_first))
+    of_replies = replies.merge(first[keys].assign(value=values), how="left").value
+    return of_replies.astype("str").set_axis(replies.index).reindex(records.index, fill_value="")
 
 
 def verdicts_of(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> list[str]:

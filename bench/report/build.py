@@ -8,12 +8,12 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.core import default_folders
 from bench.core.errors import BadInput, NoRuns
@@ -24,7 +24,7 @@ from bench.report import execute, fingerprint, site, study_runs
 from bench.report.execute import Trouble
 from bench.report.jobs import Job, page_jobs
 from bench.report.site import Page
-from bench.report.study import ANSWERS, INDEX, Study
+from bench.report.study import ANSWERS, INDEX, Study, is_own
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run.costs import summed
 from bench.runs import records
@@ -47,7 +47,7 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
     """Build the report of a study.
 
     We run a notebook again only if it, its parameters, its records or this package changed, if it
-    failed, or if its page was deleted.
+    failed, or if its page was deleted. The index is such a page too, and is made last.
 
     Args:
         plan: the study, for example `bench.report.study.load()` for the demonstration.
@@ -73,9 +73,6 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         references = [m.label for m in plan.models if split_kind(m.model)[0] in REFERENCES]
         stack.enter_context(use_models([model.label for model in plan.models], references))
-        stack.callback(execute.end_kernels)
-        # If we are killed, the report counts as changed; until then, its old index can be read.
-        _notebook(folder, INDEX).unlink(missing_ok=True)
         say(f"in all: {summed(study_runs.estimates(plan, folder))}")
         for cell in study_runs.cells(plan):
             if not records.is_complete(run_folder(folder, cell)):
@@ -83,17 +80,15 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         cells = study_runs.ask_models(plan, folder)
         done = [cell for cell in cells if cell.state == DONE]
         runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-        pages = _make_pages(plan, folder, jobs, done)
+        run_notebook = partial(_run_notebook, folder, done, fingerprint.of_study(plan))
+        pages = _make_pages(folder, jobs, run_notebook)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [f"notebook {page.name}" for page in pages if page.is_failed]
-        say("writing the pages, those of answers and the index")
+        say("writing the pages and the index")
         report = site.Site(plan, folder, [page for page in pages if not page.is_left_out], runs)
         report.write()
         index = index_job(plan, cells, [*pages, *report.answers.values()])
-        (folder / f"{INDEX}.html").unlink(missing_ok=True)
-        # A report that failed in part is made again.
-        inputs = "" if failed else fingerprint.of_report(plan, jobs, folder)
-        trouble = _execute(folder, index, index.parameters, inputs)
+        trouble = run_notebook(index)
         page = site.page(INDEX, plan.title, _notebook(folder, INDEX), trouble)
         report.render(page._replace(title=plan.title, contents=()), "page.html.j2")
         for run in runs.values():
@@ -136,13 +131,14 @@ def index_job(plan: Study, cells: Sequence[Cell], pages: Sequence[Page]) -> Job:
     return Job(INDEX, "Index", plan.index, parameters)
 
 
-def _make_pages(plan: Study, folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
-    """Make the pages of notebooks, about the models and variants that are `done`."""
-    run = partial(_run_notebook, folder, done, fingerprint.of_study(plan))
+def _make_pages(
+    folder: Path, jobs: Sequence[Job], run_notebook: Callable[[Job], Trouble | None]
+) -> list[Page]:
+    """Make the pages of notebooks."""
     pages = []
     # Kernels are processes, so threads are enough. They are daemons: Ctrl-C does not wait for them.
     with ThreadPool() as pool:
-        for job, trouble in zip(jobs, pool.imap(run, jobs), strict=True):
+        for job, trouble in zip(jobs, pool.imap(run_notebook, jobs), strict=True):
             page = site.page(job.name, job.shown_as, _notebook(folder, job.name), trouble)
             pages.append(page)
             result = "done"
@@ -179,18 +175,12 @@ def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> 
     if job.variants is not None and not runs and not any(map(run_folders, patterns)):
         return Trouble(NoRuns.__name__, "it has no runs")
     inputs = fingerprint.of_page(shared, job._replace(parameters=parameters), folder)
-    is_there = (folder / f"{job.name}.html").is_file() and (folder / "tables" / job.name).is_dir()
-    notebook = _notebook(folder, job.name)
-    if is_there and not job.reads_anything and fingerprint.is_fresh(notebook, inputs):
+    notebook, tables = _notebook(folder, job.name), folder / "tables" / job.name
+    is_there = (folder / f"{job.name}.html").is_file() and tables.is_dir()
+    if is_there and not is_own(job.source) and fingerprint.is_fresh(notebook, inputs):
         return None
-    return _execute(folder, job, parameters, inputs)
-
-
-def _execute(folder: Path, job: Job, parameters: dict[str, Any], inputs: str) -> Trouble | None:
-    """Run the notebook of a page in place of an earlier one."""
-    target, tables = _notebook(folder, job.name), folder / "tables" / job.name
-    target.unlink(missing_ok=True)
+    notebook.unlink(missing_ok=True)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
-    return execute.run_notebook(job.source, target, parameters, inputs)
+    return execute.run_notebook(job.source, notebook, parameters, inputs)

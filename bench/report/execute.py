@@ -4,13 +4,11 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import papermill
-import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
@@ -47,16 +45,9 @@ class OwnKernel(AsyncKernelManager):
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
-    async def start_kernel(self, **options: Any) -> None:
+    def start_kernel(self, **options: Any) -> Any:
         folders = os.pathsep.join(map(os.path.abspath, sys.path))
-        await super().start_kernel(env=os.environ | {"PYTHONPATH": folders}, **options)
-
-
-def end_kernels() -> None:
-    for child in psutil.Process().children():
-        with suppress(psutil.Error):
-            if any("ipykernel" in word for word in child.cmdline()):
-                child.terminate()
+        return super().start_kernel(env=os.environ | {"PYTHONPATH": folders}, **options)
 
 
 def run_notebook(

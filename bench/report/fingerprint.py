@@ -1,11 +1,10 @@
 """Hash what a page is made of: its source, parameters, files, runs, and this package.
 
-The hash stands in the metadata of the page's executed notebook, that of a report in its index.
+The hash stands in the metadata of the page's executed notebook.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from bench import benchmarks, data, scorers
@@ -15,7 +14,7 @@ from bench.core.inputs import PACKAGE_CODE, hash_inputs
 from bench.core.shipped import NOTEBOOKS
 from bench.data.manifest import MANIFEST, home
 from bench.report.jobs import Job, cells
-from bench.report.study import INDEX, Study, is_own
+from bench.report.study import Study
 from bench.run.run_json import packages
 
 # Key of our entries in the metadata of a notebook.
@@ -27,12 +26,12 @@ WRITTEN = ("tables", "trained")
 def of_study(plan: Study) -> str:
     """Hash what all pages share: the code, the data, and the names of the models."""
     code = {"bench": PACKAGE_CODE.key()}
-    folders = []
-    for model, variant in plan.runs:
-        given = plan.run_options(model, variant).get("data")
-        folders.append(data.find(variant.benchmark, given).folder)
+    folders = [
+        data.find(variant.benchmark, plan.run_options(model, variant).get("data")).folder
+        for model, variant in plan.runs
+    ]
     # A parameter can name a benchmark.
-    for text in [*plan.benchmarks, *_texts([one.parameters for one in plan.analyses.values()])]:
+    for text in _texts([plan.benchmarks, *(part.parameters for part in plan.analyses.values())]):
         with suppress(BadInput):
             code[text] = benchmarks.get(text).code.key()
             folders.append(data.find(text).folder)
@@ -44,33 +43,15 @@ def of_study(plan: Study) -> str:
 
 def of_page(shared: str, job: Job, report: Path) -> str:
     """Hash the inputs of a page; `shared` is the hash of `of_study`."""
-    given = {name: value for name, value in job.parameters.items() if name not in WRITTEN}
+    parameters = {name: value for name, value in job.parameters.items() if name not in WRITTEN}
     # The runs have what their models answered, so we do not hash large files of models.
-    models = repr(given.pop("models", ())) if given.get("recorded") else ""
-    contents = [_content(text) for text in _texts(given)]
+    models = repr(parameters.pop("models", ())) if parameters.get("recorded") else ""
+    contents = [_content(text) for text in _texts(parameters)]
     source = [
         [cell["cell_type"], cell["source"], cell["metadata"].get("tags")]
         for cell in cells(job.source)
     ]
-    values = shared, source, given, models, contents
-    return hash_inputs(*values, folder=report / "notebooks", but=report)
-
-
-def of_report(plan: Study, jobs: Sequence[Job], report: Path) -> str:
-    """Hash the inputs of a report, and the names of its pages and tables without the index."""
-    shared = of_study(plan)
-    pages = [of_page(shared, job, report) for job in jobs]
-    content = cache(scorers.content)  # the files of a model are hashed once for all variants
-    runs = []
-    for model, variant in plan.runs:
-        options = plan.run_options(model, variant)
-        specs = filter(None, [model.model, options.get("judge"), options.get("base")])
-        prompts = str(options.get("prompts")).partition("#")[0]
-        folder = f"../runs/{model.folder}/{variant.key}"
-        runs.append([folder, prompts, repr(options), list(map(content, specs))])
-    made = {path.name for path in (*report.glob("*.html"), *report.glob("tables/*/"))}
-    made -= {INDEX, f"{INDEX}.html"}
-    values = pages, cells(plan.index), repr(plan), runs, sorted(made)
+    values = shared, source, parameters, models, contents
     return hash_inputs(*values, folder=report / "notebooks", but=report)
 
 
@@ -78,19 +59,6 @@ def is_fresh(notebook: Path, inputs: str) -> bool:
     """Return whether a notebook was executed to its end with these inputs."""
     metadata = read_json(notebook).get("metadata", {})
     return bool(metadata.get(METADATA, {}).get("inputs") == inputs)
-
-
-def is_unchanged(plan: Study, jobs: Sequence[Job], report: Path) -> bool:
-    """Return whether a report was made to its end, and nothing that it is made of has changed.
-
-    We cannot know which files a notebook of the user reads, so that we always run it again.
-    """
-    if is_own(plan.index) or any(job.reads_anything for job in jobs):
-        return False
-    if not (report / f"{INDEX}.html").is_file():  # it is written last
-        return False
-    index = report / "notebooks" / f"{INDEX}.ipynb"
-    return is_fresh(index, of_report(plan, jobs, report))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -88,7 +88,10 @@ def read(runs: Sequence[Run]) -> dict[str, Any]:
     lines = distinct_lines([item["prompt"] for item in items])
     printed = set(spread_evenly(range(len(items)), PRINTED_ITEMS))
     for k, (item, line) in enumerate(zip(items, lines, strict=True)):
-        gloss = _gloss(glosses, items_by_id[item["item_id"]])
+        whole_item = items_by_id[item["item_id"]]
+        # An item has its own line, or lines of its parts.
+        parts = [getattr(whole_item, name, "") for name in ("cluster", "term", "frame")]
+        gloss = glosses.get(whole_item.item_id) or " ".join(filter(None, map(glosses.get, parts)))
         line = truncate(gloss or line, MAX_REPLY_CHARS)
         item |= {"gloss": gloss, "line": line, "is_printed": k in printed}
         item |= facts.loc[item["item_id"]].to_dict()
@@ -135,12 +138,6 @@ def _glosses(run: Run) -> dict[str, str]:
     if data["language"] == "en" or not path.is_file():
         return {}
     return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
-
-
-def _gloss(glosses: Mapping[str, str], item: Any) -> str:
-    """Return an item in English: its own line, or the lines of its parts."""
-    parts = (getattr(item, name, "") for name in ("cluster", "term", "frame"))
-    return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
 
 def _item(

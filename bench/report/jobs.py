@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.files import read_json
-from bench.report.study import Study, at, is_own, merged
+from bench.report.study import Study, at, merged
 
-# Notebooks read records, so only notebooks that ask a model need these options.
-RESOURCES = ("device", "batch_tokens", "scheduler", "resources", "limits")
+# An analysis gets the study's runs, or asks models in the study's way and under its limits.
+SHARED = ("runs", "keys", "device", "batch_tokens", "scheduler", "resources", "limits")
 # Allowed types of a parameter's value, where they are more than its annotation says.
 TYPES = {"float": int | float, "list": list | tuple}
 
@@ -32,11 +32,6 @@ class Job(NamedTuple):
     parameters: dict[str, Any]
     variants: Sequence[str] | None = None
 
-    @property
-    def reads_anything(self) -> bool:
-        """Whether the notebook is the user's, so that we do not know what its page depends on."""
-        return is_own(self.source)
-
 
 def page_jobs(plan: Study) -> list[Job]:
     """List the pages of a study, benchmarks first, with the parameters of their notebooks.
@@ -53,25 +48,21 @@ def page_jobs(plan: Study) -> list[Job]:
         if variant.page:
             source = get(variant.benchmark).metadata.page
             types = types_of_parameters(source)
-            known = {name: value for name, value in options.items() if name in types}
-            known = {"data": "", **known, "models": [], "recorded": []}
-            parameters = _checked(plan, variant.key, source, types, known)
+            parameters = {name: value for name, value in options.items() if name in types}
+            parameters = {"data": "", **parameters, "models": [], "recorded": []}
+            parameters = _checked(plan, variant.key, source, types, parameters)
             jobs.append(Job(variant.key, variant.title, source, parameters, [variant.key]))
     for page, analysis in plan.analyses.items():
         with at(plan.path, "analyses", page):
             source = analysis.source
             types = types_of_parameters(source)
-            # An analysis uses the study's runs or data, or asks models under the study's limits.
-            shared = {
-                name: plan.shared.options[name] for name in RESOURCES if name in plan.shared.options
-            }
-            shared |= {"runs": [], "keys": dict(plan.keys)}
-            known = {name: value for name, value in shared.items() if name in types}
-            known |= analysis.parameters
+            shared = {**plan.shared.options, "runs": [], "keys": dict(plan.keys)}
+            parameters = {name: shared[name] for name in SHARED if name in types and name in shared}
+            parameters |= analysis.parameters
             if "others" in types:
-                names = known.setdefault("benchmarks", plan.benchmarks) or plan.benchmarks
-                known.setdefault("data", {name: data[name] for name in names if name in data})
-            parameters = _checked(plan, page, source, types, known)
+                names = parameters.setdefault("benchmarks", plan.benchmarks) or plan.benchmarks
+                parameters.setdefault("data", {name: data[name] for name in names if name in data})
+            parameters = _checked(plan, page, source, types, parameters)
         variants = plan.analysed(page) if "runs" in types else None
         jobs.append(Job(page, analysis.title(page), source, parameters, variants))
     with at(plan.path, "index"):
@@ -80,10 +71,10 @@ def page_jobs(plan: Study) -> list[Job]:
 
 
 def _checked(
-    plan: Study, page: str, source: Path, types: Mapping[str, str], given: Mapping[str, Any]
+    plan: Study, page: str, source: Path, types: Mapping[str, str], parameters: dict[str, Any]
 ) -> dict[str, Any]:
     """Add the parameters that the notebook of every page can have, and check all of them."""
-    parameters = {**given, "tables": f"../tables/{page}"}
+    parameters["tables"] = f"../tables/{page}"
     if plan.paper and "paper" in types:
         parameters["paper"] = plan.paper
     check_parameters(source, types, parameters)
@@ -103,8 +94,8 @@ def check_parameters(source: Path, types: Mapping[str, str], parameters: Mapping
 def types_of_parameters(source: Path) -> dict[str, str]:
     """Return the names and types of a notebook's parameters; "" for one without annotation."""
     if not source.is_file():
-        known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
-        raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
+        names = sorted(path.stem for path in source.parent.glob("*.ipynb"))
+        raise BadInput(f"{source.parent}: " + expected(source.stem, names, "notebook"))
     # Papermill itself reads line by line and misses lists over several lines.
     types = {}
     for cell in cells(source):

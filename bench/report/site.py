@@ -94,7 +94,8 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     book.cells = [cell for cell in book.cells if not MARKERS & _tags(cell)]
     for cell in book.cells:
         if cell.cell_type == "code":  # what progress leaves at its end
-            cell.outputs = [one for one in cell.outputs if one.get("data") != {"text/plain": ""}]
+            empty = {"text/plain": ""}
+            cell.outputs = [output for output in cell.outputs if output.get("data") != empty]
     if trouble:
         ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
         stopped = [k for k in ran if any(map(_is_error, book.cells[k].outputs))]
@@ -112,7 +113,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         code = [cell for cell in section if cell.cell_type == "code"]
         if not code or any(cell.outputs for cell in code):
             cells += section
-    # Move the answer below the first text, and its notice to those of the runs below the answer.
+    # Move the answer below the first text, and the notice in this text below the answer.
     others = [cell for cell in cells if FINDING not in _tags(cell)]
     answers = [cell for cell in cells if FINDING in _tags(cell)]
     notices = []
@@ -212,9 +213,11 @@ class Site:
         self.plan, self.folder, self.pages, self.runs = plan, folder, pages, runs
         keys = {key for _model, key in runs}
         self.answers = {
-            one.key: Page(f"{ANSWERS}{one.key}", f"{one.title} answers", f"{one.title}: {TITLE}")
-            for one in plan.variants
-            if one.page and one.key in keys
+            part.key: Page(
+                f"{ANSWERS}{part.key}", f"{part.title} answers", f"{part.title}: {TITLE}"
+            )
+            for part in plan.variants
+            if part.page and part.key in keys
         }
 
     def write(self) -> None:

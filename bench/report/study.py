@@ -25,7 +25,7 @@ from pydantic import (
 from bench import data, scorers, tasks
 from bench.benchmarks import get, resolve
 from bench.config import Generation, Limits, Names, Options, RunConfig, explain
-from bench.core.errors import BadInput, closest, expected
+from bench.core.errors import BadInput, expected
 from bench.core.shipped import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
@@ -50,7 +50,7 @@ class StudyOptions(RunConfig):
     """Options of all runs of a study, or, in a subclass, of the runs of a model or a variant."""
 
     # Keys that the file can have here besides the options.
-    own: ClassVar[tuple[str, ...]] = ()
+    more_keys: ClassVar[tuple[str, ...]] = ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -62,12 +62,12 @@ class StudyOptions(RunConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, given: Any) -> Any:
-        given = {} if given is None else given
-        for name in given if isinstance(given, dict) else ():
-            if name not in (*cls.own, *IN_A_STUDY):
-                raise ValueError(expected(name, [*cls.own, *IN_A_STUDY], "key"))
-        return given
+    def _check_keys(cls, content: Any) -> Any:
+        allowed = [*cls.more_keys, *IN_A_STUDY]
+        for name in content if isinstance(content, dict) else ():
+            if name not in allowed:
+                raise ValueError(expected(name, allowed, "key"))
+        return {} if content is None else content
 
     @field_validator("model", "judge", "data", "prompts", "label_names")
     @classmethod
@@ -82,7 +82,9 @@ class StudyOptions(RunConfig):
             if name in ("model", "judge"):
                 return _placed(folder, value)
             if name == "label_names" and isinstance(value, Mapping):
-                return {_placed(folder, spec): [*label_order(own)] for spec, own in value.items()}
+                return {
+                    _placed(folder, spec): [*label_order(names)] for spec, names in value.items()
+                }
             return [*label_order(value)] if name == "label_names" else value
         except BadInput as error:
             raise ValueError(str(error)) from None
@@ -95,9 +97,9 @@ def _absolute(folder: Path, path: str | Path) -> str:
 def _placed(folder: Path, spec: str) -> str:
     """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
-    kind, rest = scorers.split_kind(spec)
+    kind, path = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
-        return f"{kind}:{_absolute(folder, rest)}"
+        return f"{kind}:{_absolute(folder, path)}"
     is_path = not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf"))
     return _absolute(folder, spec) if is_path else spec
 
@@ -113,7 +115,7 @@ class StudyModel(StudyOptions):
         folder: name of the folder of its runs, different for each model.
     """
 
-    own = ("model", "name", "paper", "key", "first")
+    more_keys = ("model", "name", "paper", "key", "first")
     key: str = ""
     paper: str = ""
     first: str = ""
@@ -130,8 +132,8 @@ class StudyModel(StudyOptions):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, given: Any) -> Any:
-        return given if isinstance(given, dict) and "model" in given else {"model": given}
+    def _from_its_name(cls, content: Any) -> Any:
+        return content if isinstance(content, dict) and "model" in content else {"model": content}
 
 
 class Variant(StudyOptions):
@@ -143,7 +145,7 @@ class Variant(StudyOptions):
         key: the name of its folders and of its page, different for each variant.
     """
 
-    own = ("name", "page", "models")
+    more_keys = ("name", "page", "models")
     page: bool = True
     models: Names = ()
     key: str = ""
@@ -184,13 +186,12 @@ class Analysis(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_study_file(cls, given: Any, info: ValidationInfo) -> Any:
-        if given is not None and not isinstance(given, dict):
-            return given
-        folder, given = (info.context or {})["folder"], dict(given or {})
-        if isinstance(given.get("runs"), list):
-            given["runs"] = [_absolute(folder, str(pattern)) for pattern in given["runs"]]
-        return _with_absolute_paths(folder, given)
+    def _from_study_file(cls, content: Any, info: ValidationInfo) -> Any:
+        folder = (info.context or {})["folder"]
+        content = _with_absolute_paths(folder, {} if content is None else content)
+        if isinstance(content, dict) and isinstance(content.get("runs"), list):
+            content["runs"] = [_absolute(folder, str(pattern)) for pattern in content["runs"]]
+        return content
 
 
 def _with_absolute_paths(folder: Path, value: Any) -> Any:
@@ -205,18 +206,18 @@ def _with_absolute_paths(folder: Path, value: Any) -> Any:
 
 def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
     """Give each model a folder of its own, and refuse models with equal names."""
-    known: list[StudyModel] = []
+    result: list[StudyModel] = []
     taken: set[str] = set()
     for model in models:
-        for other in known:
+        for other in result:
             if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
                 raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
         folder = path_slug(model.model)
         if _as_file(folder) in taken and model.name:
             folder = f"{folder}-{path_slug(model.name)}"
         folder = _apart(folder, taken, [model.model, model.name])
-        known.append(model.model_copy(update={"folder": folder}))
-    return known
+        result.append(model.model_copy(update={"folder": folder}))
+    return result
 
 
 def _apart(name: str, taken: set[str], owner: object) -> str:
@@ -251,7 +252,7 @@ def _named(parts: list[Any]) -> list[Any]:
 
 
 # One, or a list.
-Listed = BeforeValidator(lambda given: given if isinstance(given, list) else [given])
+Listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
 Named = AfterValidator(_named)
 NotEmpty = Field(min_length=1)
 
@@ -282,19 +283,20 @@ class Study(Options):
     @property
     def index(self) -> Path:
         """The notebook of the index."""
-        own = self.own_index
-        return Path(_absolute(self.path.parent, own)) if own else NOTEBOOKS / f"{INDEX}.ipynb"
+        if not self.own_index:
+            return NOTEBOOKS / f"{INDEX}.ipynb"
+        return Path(_absolute(self.path.parent, self.own_index))
 
     @cached_property
     def variants(self) -> list[Variant]:
-        every, taken = [], {INDEX}
+        result, taken = [], {INDEX}
         for name, variants in self.by_benchmark.items():
             benchmark = resolve(name)
             for variant in variants:
                 key = f"{benchmark}-{path_slug(variant.name)}" if variant.name else benchmark
                 key = _apart(key, taken, [name, variant.name])
-                every.append(variant.model_copy(update={"benchmark": benchmark, "key": key}))
-        return every
+                result.append(variant.model_copy(update={"benchmark": benchmark, "key": key}))
+        return result
 
     @cached_property
     def analyses(self) -> dict[str, Analysis]:
@@ -346,8 +348,8 @@ class Study(Options):
         if named is None and analysis.source.stem not in OVER_VARIANTS:
             first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
             return [variant.key for variant in self.variants if variant.key in first.values()]
-        every = {variant.key: variant.name or variant.benchmark for variant in self.variants}
-        return [key for key, own in every.items() if named is None or own in named]
+        names = {variant.key: variant.name or variant.benchmark for variant in self.variants}
+        return [key for key, name in names.items() if named is None or name in named]
 
     def run_options(self, model: StudyModel, variant: Variant) -> dict[str, Any]:
         """Return the options of one run; a model's take precedence, then the variant's."""
@@ -358,9 +360,11 @@ class Study(Options):
             # Sampling options apply only to the language models among the study's models.
             shared = set(Generation.model_fields) - set(model.options)
             options = {name: value for name, value in options.items() if name not in shared}
-        own = {key_names.host_of(model.model): model.key} if model.key else {}
+        variables = dict(self.keys)
+        if model.key:
+            variables[key_names.host_of(model.model)] = model.key
         specs = [other.model for other in self.models]
-        if keys := key_names.of_run(specs, model.model, options.get("judge"), {**self.keys, **own}):
+        if keys := key_names.of_run(specs, model.model, options.get("judge"), variables):
             options["keys"] = keys
         return options
 
@@ -368,8 +372,8 @@ class Study(Options):
 def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
     """Merge options; later ones take precedence, for options in `MERGED` name by name."""
     result: dict[str, Any] = {}
-    for given in options:
-        for name, value in given.items():
+    for part in options:
+        for name, value in part.items():
             result[name] = {**result.get(name, {}), **(value or {})} if name in MERGED else value
     return result
 
@@ -381,9 +385,7 @@ def load(path: Path = DEMO) -> Study:
         BadInput: a key of this file has a wrong value.
     """
     if not path.exists():
-        near = closest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
-        meant = f"; did you mean {path.with_name(near)}?" if near else ""
-        raise BadInput(f"{path}: no such study file{meant}")
+        raise BadInput(f"{path}: no such study file")
     content = readers.read_yaml(path)
     if isinstance(content, dict):
         content = {key: value for key, value in content.items() if value is not None}
@@ -396,8 +398,8 @@ def load(path: Path = DEMO) -> Study:
         message = explain(first)
         if first["type"] == "extra_forbidden":
             *keys, unknown = keys
-            known = [field.alias or name for name, field in Study.model_fields.items()]
-            message = expected(unknown, Limits.described() if keys else known, "key in study")
+            allowed = [field.alias or name for name, field in Study.model_fields.items()]
+            message = expected(unknown, Limits.described() if keys else allowed, "key in study")
         with at(path, *keys):
             raise BadInput(message) from None
     study._path = path
@@ -419,8 +421,8 @@ def at(path: Path, *keys: str, of: str = "") -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        place = f"{path}, key `{': '.join(keys)}`" if keys else str(path)
-        raise BadInput(f"{place}{of}: {error}") from None
+        location = f"{path}, key `{': '.join(keys)}`" if keys else str(path)
+        raise BadInput(f"{location}{of}: {error}") from None
 
 
 def _check_names(study: Study) -> None:
@@ -448,14 +450,14 @@ def _check_names(study: Study) -> None:
 
 def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     """Refuse options of a run that its benchmark does not allow."""
-    own = get(benchmark)
-    tasks.chosen(own, options.get("tasks"))
-    tasks.settings(own, options.get("settings") or {}, options.get("preset", "robust"))
+    definition = get(benchmark)
+    tasks.chosen(definition, options.get("tasks"))
+    tasks.settings(definition, options.get("settings") or {}, options.get("preset", "robust"))
     if judge := options.get("judge"):
         scorers.check(judge)
-    source = data.find(own, options.get("data"))
-    prompts.load(own, options.get("prompts"), source.folder)
-    present = list(own.files(source.folder))
+    source = data.find(definition, options.get("data"))
+    prompts.load(definition, options.get("prompts"), source.folder)
+    present = list(definition.files(source.folder))
     _check_known(options.get("categories") or (), present, f"category of {benchmark}")
 
 

@@ -5,19 +5,18 @@ A model that fails stops no other one.
 
 import json
 from collections.abc import Mapping
-from itertools import chain, count
+from itertools import chain, product
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.config import Limits, RunConfig, Where
 from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
-from bench.report.study import Study, StudyModel, Variant
+from bench.report.study import Study, StudyModel, StudyOptions, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
-from bench.runs import records
 from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
 
@@ -31,12 +30,16 @@ FAILED = "failed"
 
 
 class Cell(NamedTuple):
-    """The state of one model on one variant, one of those above, and its reason."""
+    """The state of one model on one variant, one of those above, and its reason.
+
+    `run` is the name of its run's folder, if an earlier run has the folder of the variant's name.
+    """
 
     model: StudyModel
     variant: Variant
     state: str
     why: str = ""
+    run: str = ""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -46,21 +49,21 @@ class Cell(NamedTuple):
 
 def run_folder(folder: Path, cell: Cell) -> Path:
     """Return the folder of a run in a report's folder."""
-    return folder / "runs" / cell.model.folder / cell.variant.key
+    return folder / "runs" / cell.model.folder / (cell.run or cell.variant.key)
 
 
 def budgets(plan: Study) -> Budgets:
     """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
 
-    def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
-        return budgets_of(Limits.of(options.get("limits")), owner)
+    def of(part: StudyOptions, owner: str) -> tuple[Budget, ...]:
+        return budgets_of(Limits.of(part.options.get("limits")), owner)
 
-    of_study = own(plan.shared.options, "the study")
-    of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
-    of_models = {model.folder: own(model.options, model.label) for model in plan.models}
+    of_study = of(plan.shared, "the study")
+    of_variants = {variant.key: of(variant, variant.title) for variant in plan.variants}
+    of_models = {model.folder: of(model, model.label) for model in plan.models}
     return {
-        cell.place: (*of_study, *of_variants[cell.variant.key], *of_models[cell.model.folder])
-        for cell in cells(plan)
+        (model, variant): (*of_study, *of_variants[variant], *of_models[model])
+        for model, variant in product(of_models, of_variants)
     }
 
 
@@ -84,26 +87,26 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
         BadInput: no run is possible.
     """
     folder = default_folders.report(plan.name, out)
-    known: dict[str, Estimate] = {}
+    counts: dict[str, Estimate] = {}
     estimates = []
     skipped: dict[str, list[str]] = {}
     not_counted = {"name", *Where.model_fields}
     runs = cells(plan)
     with progress(len(runs), "counting", "runs") as bar:
         for cell in runs:
-            model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
+            model, variant, out = cell.model, cell.variant, run_folder(folder, cell)
             spec = Path(model.model).name if model.is_missing else model.model
             options = plan.run_options(model, variant)
             asked = {name: value for name, value in options.items() if name not in not_counted}
             key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
-            key = str(own) if own.exists() else key
-            options |= {"benchmark": variant.benchmark, "model": spec}
+            key = str(out) if out.exists() else key
+            options |= {"benchmark": variant.benchmark, "model": spec, "out": out}
             try:
-                config = RunConfig.of({**options, "out": own})
-                if key not in known:
-                    known[key] = _counted(config, own)
-                counts = known[key]._replace(benchmark=variant.title, model=model.label)
-                estimates.append(priced(counts, config))
+                config = RunConfig.of(options)
+                if key not in counts:
+                    counts[key] = _counted(config, out)
+                of_run = counts[key]._replace(benchmark=variant.title, model=model.label)
+                estimates.append(priced(of_run, config))
             except (BadInput, RunFailed) as error:
                 skipped.setdefault(str(error), []).append(f"{model.label} on {variant.title}")
             bar.update()
@@ -121,9 +124,9 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
 def _counted(config: RunConfig, folder: Path) -> Estimate:
     try:
         return counted(config, partial=True)
-    except AnotherRun as other:  # `ask` will move the other run away
-        kept = config.model_copy(update={"out": _kept(folder, other.identity)})
-        return counted(kept, partial=True)
+    except AnotherRun as other:
+        config = config.model_copy(update={"out": _beside(folder, other.identity)})
+        return counted(config, partial=True)
 
 
 def ask_models(plan: Study, folder: Path) -> list[Cell]:
@@ -155,19 +158,9 @@ def ask_models(plan: Study, folder: Path) -> list[Cell]:
     return [by_place[cell.place] for cell in cells(plan)]
 
 
-def _kept(out: Path, identity: str) -> Path:
-    """Return the folder of a run that moved away for another one."""
+def _beside(out: Path, identity: str) -> Path:
+    """Return the folder of a run beside an earlier run with other options."""
     return out.with_name(f"{out.name}.{identity}")
-
-
-def _exchange(out: Path, identity: str) -> None:
-    """Rename the run in `out`, and bring back the run with `identity`, if it exists."""
-    before = _kept(out, records.read_run_json(out)["identity"])
-    # Two runs can begin with one identity, for example with and without a judge.
-    names = (before.with_name(f"{before.name}.{k}") if k > 1 else before for k in count(1))
-    out.rename(next(name for name in names if not name.exists()))
-    if (kept := _kept(out, identity)).exists():
-        kept.rename(out)
 
 
 def ask(
@@ -180,14 +173,14 @@ def ask(
     """
     benchmark, model = cell.variant.benchmark, cell.model.model
     out, options = run_folder(folder, cell), plan.run_options(cell.model, cell.variant)
-    options |= {"partial": True, "out": out, "loaded": loaded}
+    options |= {"partial": True, "loaded": loaded}
     options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:
         try:
-            evaluate(benchmark, model, **options)
+            evaluate(benchmark, model, out=out, **options)
         except AnotherRun as other:
-            _exchange(out, other.identity)
-            evaluate(benchmark, model, **options)
+            cell = cell._replace(run=_beside(out, other.identity).name)
+            evaluate(benchmark, model, out=run_folder(folder, cell), **options)
         return cell._replace(state=DONE)
     except NotApplicable as refusal:
         return cell._replace(state=NOT_APPLICABLE, why=str(refusal))

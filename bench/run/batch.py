@@ -16,6 +16,7 @@ from bench.run.plan import Plan, abilities_of
 from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
+from bench.scorers.endpoint.chat import Chat
 
 
 def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], int]:
@@ -35,11 +36,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model, "judge": config.as_judge}
-    batches = {
-        role: Batch(source, name, config.generation, config.limits.leave_out)
+    chats = {
+        role: Chat(name, config.generation, config.limits.leave_out)
         for role, name in names.items()
         if name
     }
+    # Ids do not depend on the fields that are left out.
+    batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
     # The plan does not depend on the model and the judge.
     placeholders = dict.fromkeys(batches, "simulated:")
     updates = {**placeholders, "as_model": None, "as_judge": None}
@@ -66,8 +69,13 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
         if isinstance(answer, Answer):
             replies[key_of(planned)] = None if answer.error else answer.response
         elif request:
-            line = json.dumps(batches[role].line(request), ensure_ascii=False)
-            lines[paths[role]].append(f"{line}\n")
+            line = {
+                "custom_id": batches[role].id_of(request),
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": chats[role].body(request),
+            }
+            lines[paths[role]].append(f"{json.dumps(line, ensure_ascii=False)}\n")
     for path, texts in lines.items():
         atomic_write(path, "".join(texts))
     return {path: len(texts) for path, texts in lines.items()}, waiting

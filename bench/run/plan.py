@@ -17,7 +17,7 @@ from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
 from bench.runs import records
 from bench.scorers import Loaded, Model
-from bench.scorers.base import Backend, digest
+from bench.scorers.base import digest
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
@@ -32,7 +32,7 @@ ASKED |= {"categories", "limit", "repeats", "seed", "answer_mode", "max_new_toke
 
 
 def abilities_of(
-    model: type[Backend] | Model, judge: type[Backend] | Model | None = None
+    model: type[Model] | Model, judge: type[Model] | Model | None = None
 ) -> dict[str, Any]:
     """Return the request types and answer modes of a model and its judge, as `run.json` has them.
 

@@ -52,14 +52,13 @@ def kept(run: "Run", options: Sequence[Any], compute: Callable[[], pd.DataFrame]
 
 def _key(run: "Run") -> str:
     """Hash what the tables of a run are made of; "" if we must not keep any."""
-    code = [PACKAGE_CODE, run.definition.code]
-    is_current = all(part.sha256 and part.is_current() for part in code)
-    if not is_current or (run.folder / records.ANSWERS).exists():
+    if (run.folder / records.ANSWERS).exists():
         return ""
+    code = [PACKAGE_CODE.key(), run.definition.code.key()]
     files = [run.folder / records.ITEMS, *sorted(run.folder.glob("records/*.parquet"))]
     hashes = {path.name: hash_file(path) for path in files}
     # We compute from this content of `run.json`, even if another process has changed the file.
-    return digest([run.metadata, hashes, [part.sha256 for part in code]])
+    return digest([run.metadata, hashes, code])
 
 
 def _short_hash(content: bytes) -> str:

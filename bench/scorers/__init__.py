@@ -3,7 +3,7 @@
 `tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`,
 `python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
 
-A kind of model is a class (`bench.scorers.base.Backend`) and a line in `BACKENDS`. Another package
+A kind of model is a class (`bench.scorers.base.Model`) and a line in `BACKENDS`. Another package
 adds a kind by an entry point of the group `bench.models`; see docs/models.md.
 """
 
@@ -15,14 +15,13 @@ from typing import Any, TypedDict, Unpack
 
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, expected, explain_others
-from bench.scorers.base import Answer, Backend, Model
+from bench.scorers.base import Answer, Model
 from bench.scorers.cluster import Remote
 from bench.scorers.endpoint import keys as key_names
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
     "Answer",
-    "Backend",
     "Loaded",
     "Model",
     "backend_of",
@@ -42,7 +41,7 @@ BACKENDS = {
     "tiny": "bench.scorers.tiny:Tiny",
     "replay": "bench.scorers.replay:Replay",
     "predictions": "bench.scorers.replay:Predictions",
-    "openai": "bench.scorers.endpoint:Service",
+    "openai": "bench.scorers.endpoint.scorer:Endpoint",
     "python": "bench.scorers.python:Function",
 }
 # Options that change answers: kinds without them refuse them.
@@ -172,7 +171,7 @@ def writes_replies(model: str) -> bool:
     return backend_of(model).writes_replies(split_kind(model)[1])
 
 
-def backend_of(model: str) -> type[Backend]:
+def backend_of(model: str) -> type[Model]:
     """Return the class of a model's kind.
 
     Examples:
@@ -181,7 +180,7 @@ def backend_of(model: str) -> type[Backend]:
     """
     kind, _ = split_kind(model)
     if kind in BACKENDS:  # reading entry points would take time
-        backend: type[Backend] = resolve_name(BACKENDS[kind])
+        backend: type[Model] = resolve_name(BACKENDS[kind])
         return backend
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if kind not in entries:
@@ -190,7 +189,7 @@ def backend_of(model: str) -> type[Backend]:
     title = f"kind {kind} of models ({entries[kind].value})"
     with explain_others(BadInput, f"{title} cannot be loaded: ", "; mend its package"):
         backend = entries[kind].load()
-        if not issubclass(backend, Backend):
+        if not issubclass(backend, Model):
             raise TypeError("it is no subclass of bench.scorers.Model")
     return backend
 

@@ -1,7 +1,4 @@
-"""The base classes of models: `Backend` is a kind of model, `Model` a model that is loaded.
-
-To add a kind of model, subclass `Model`; see docs/models.md.
-"""
+"""The base class of models. To add a kind of model, subclass `Model`; see docs/models.md."""
 
 from __future__ import annotations
 
@@ -107,8 +104,13 @@ class Unanswerable(BadInput):
             raise cls(f"{model}: {reasons[first]} {position}", reasons)
 
 
-class Backend:
-    """A kind of model, spelt `KIND:NAME`, before a model is loaded.
+class Model:
+    """A model with some of the four request types; a subclass defines a method for each.
+
+    It is spelt `KIND:NAME`. `check`, `content`, `writes_replies` and the first six attributes are
+    asked before a model is loaded. Its constructor takes NAME and the options in `takes`. The
+    methods of the request types raise `Unanswerable` before they compute, so that `answer` can skip
+    those texts.
 
     Attributes:
         request_types: request types that models of this kind may support.
@@ -118,6 +120,16 @@ class Backend:
         from_file: whether NAME is the path of recorded answers.
         is_free: whether a formula or a file answers at once.
         stays_here: whether the workers of a cluster never load it.
+        loaded_as: the MODEL and the options of `bench.load`.
+        weights: the name, the files and the options that decide its weights.
+        remedy: the advice in messages about log-probabilities that are not finite.
+        answered: an answered request of each type, which an endpoint may ask again.
+
+    Examples:
+        >>> import bench
+        >>> model = bench.load("tiny:s")
+        >>> model.choose(["2 + 2 = "], ["4", "5"]).shape
+        (1, 2)
     """
 
     request_types: tuple[str, ...] = ()
@@ -126,6 +138,10 @@ class Backend:
     from_file = False
     is_free = False
     stays_here = False
+    loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
+    weights: tuple[Any, ...] = ()
+    remedy = ""
+    answered: Mapping[str, Request] = {}
 
     @classmethod
     def check(cls, name: str) -> None:
@@ -143,35 +159,6 @@ class Backend:
     def writes_replies(cls, name: str) -> bool:
         """Return whether the model follows options of generation, for example a temperature."""
         return "generation" in cls.takes
-
-    @classmethod
-    def load(cls, name: str, **options: Any) -> Model:
-        raise NotImplementedError
-
-
-class Model(Backend):
-    """A model with some of the four request types; a subclass defines a method for each.
-
-    Its constructor takes NAME and the options in `takes`. These methods raise `Unanswerable` before
-    they compute, so that `answer` can skip those texts.
-
-    Attributes:
-        loaded_as: the MODEL and the options of `bench.load`.
-        weights: the name, the files and the options that decide its weights.
-        remedy: the advice in messages about log-probabilities that are not finite.
-        answered: an answered request of each type, which an endpoint may ask again.
-
-    Examples:
-        >>> import bench
-        >>> model = bench.load("tiny:s")
-        >>> model.choose(["2 + 2 = "], ["4", "5"]).shape
-        (1, 2)
-    """
-
-    loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
-    weights: tuple[Any, ...] = ()
-    remedy = ""
-    answered: Mapping[str, Request] = {}
 
     @classmethod
     def load(cls, name: str, **options: Any) -> Model:

@@ -5,7 +5,6 @@ prompt; people who grade replies by hand fill in such a table. `predictions:FILE
 the probabilities of a pair per line. Results of a batch are in `scorers.endpoint.batch`.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,7 +13,8 @@ import numpy as np
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 
 from bench.core.errors import BadInput, explained, quoted
-from bench.data.readers import as_path, open_file, read_json_lines, read_table
+from bench.core.inputs import hash_file
+from bench.data.readers import as_path, read_json_lines, read_table
 from bench.scorers.base import REQUEST_TYPES, Answer, Model
 from bench.scorers.endpoint import batch
 from bench.tasks import ANSWER_MODES
@@ -82,9 +82,7 @@ class _Recorded(Model):
             raise BadInput(f"{name}: no such file of {cls.kind} (model {cls.prefix}:{name})")
 
     def describe(self) -> dict[str, Any]:
-        with open_file(self.path) as stream:
-            revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
-        return {"kind": self.kind, "id": self.name, "revision": revision}
+        return {"kind": self.kind, "id": self.name, "revision": hash_file(self.path)[:16]}
 
     def keys(self, request: Request) -> list[Key]:
         """Return the keys that a request can have in the file."""

@@ -10,7 +10,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -26,9 +26,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from bench import __version__
 from bench.benchmarks import get
-from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.numbers import decimals, p_value
 from bench.core.text import PLAIN, as_html, column, sentences, shortened
@@ -44,7 +42,7 @@ from bench.show.paper import paper_table
 if TYPE_CHECKING:
     import nbformat
 
-__all__ = ["bibtex", "cautions", "findings", "glance", "notes", "paper_table", "publish"]
+__all__ = ["cautions", "findings", "glance", "paper_table", "publish"]
 
 MAX_ROWS = 20  # of a table on a page; its file has all of them
 MAX_CELL_CHARS = 2000
@@ -71,15 +69,6 @@ HEADS = {
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
-# This workbench in BibTeX.
-OWN_ENTRY = f"""\
-@software{{bias_workbench,
-  author = {{{{bias-workbench authors}}}},
-  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
-  version = {{{__version__}}},
-  year = {{2026}}
-}}
-"""
 
 
 def __dir__() -> list[str]:
@@ -197,14 +186,13 @@ def _texts(
     if name == "metric":
         return [measure_words(metric) for metric in values]
     is_percent = is_share & (name in SCORES) | (name in {*SHARES, *percent})
-    return [
-        _percent(value) if as_percent else _cell(value)
-        for value, as_percent in zip(values.tolist(), is_percent, strict=True)
-    ]
+    return list(map(_cell, values.tolist(), is_percent))
 
 
-def _cell(value: object) -> str:
+def _cell(value: Any, is_percent: bool = False) -> str:
     """Write a cell: three decimals, two from 10 on, six for small numbers, and no NaN."""
+    if is_percent:
+        return "" if math.isnan(value) else decimals(100 * value, 1)
     if isinstance(value, float):
         if math.isnan(value):
             return ""
@@ -216,10 +204,6 @@ def _cell(value: object) -> str:
         return ""
     is_count = isinstance(value, Integral) and not isinstance(value, bool)
     return f"{value:,}" if is_count else shortened(value, MAX_CELL_CHARS)
-
-
-def _percent(share: float) -> str:
-    return "" if math.isnan(share) else decimals(100 * share, 1)
 
 
 def _category_html(category: object) -> str:
@@ -295,17 +279,6 @@ def answer_output(sentences: list[str]) -> "nbformat.NotebookNode":
     return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)
 
 
-def notes(texts: Iterable[str]) -> None:
-    """Show notes in one notice, to read before the first number.
-
-    Examples:
-        >>> notes(["The samples are too small to compare models."])
-        <IPython.core.display.HTML object>
-    """
-    if every := list(texts):
-        display(HTML(_html("notice", " ".join(filter(None, every)))))
-
-
 def cautions(runs: Sequence[Run]) -> None:
     """Show warnings about the models and data, to read before the first number.
 
@@ -315,7 +288,8 @@ def cautions(runs: Sequence[Run]) -> None:
         >>> cautions([run])
         <IPython.core.display.HTML object>
     """
-    notes(warnings(runs))
+    if texts := warnings(runs):
+        display(HTML(_html("notice", " ".join(texts))))
 
 
 def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
@@ -349,24 +323,6 @@ def glance(scores: pd.DataFrame, asked: pd.DataFrame) -> str:
         }
     variants, models = dict.fromkeys(asked.variant), dict.fromkeys(asked.model)
     return _html("glance", headings, list(variants), list(models), cells, notes)
-
-
-def bibtex(papers: Sequence[Paper]) -> str:
-    """Return papers, and the workbench, as BibTeX."""
-    entries = []
-    for paper in papers:
-        family = paper.authors[0].split()[-1].lower()
-        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
-        # Braces keep the capitals of a title.
-        entries.append(
-            f"@inproceedings{{{family}{paper.year}{word},\n"
-            f"  author = {{{' and '.join(paper.authors)}}},\n"
-            f"  title = {{{{{paper.title}}}}},\n"
-            f"  booktitle = {{{paper.venue}}},\n"
-            f"  year = {{{paper.year}}},\n"
-            f"  url = {{{paper.url}}}\n}}\n"
-        )
-    return "\n".join([*entries, OWN_ENTRY])
 
 
 def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:

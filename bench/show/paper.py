@@ -1,7 +1,5 @@
 """Write the first scores of a study as a LaTeX table that fits a paper of two columns."""
 
-import math
-
 import pandas as pd
 
 from bench.benchmarks import get
@@ -46,7 +44,7 @@ def paper_table(scores: pd.DataFrame) -> str:
         cells[name] = {row["model"]: _cell(line, row) for row in rows.to_dict("records")}
         baselines = rows.baseline[rows.baseline_of != LETTERS_ALONE].dropna()
         if len(baselines):
-            cells[name][BASELINE] = _number(line, baselines.iloc[0])
+            cells[name][BASELINE] = primary.bare(line, baselines.iloc[0])
             answerers.append(line.baseline)
     table = pd.DataFrame(cells).fillna("--")
     if answerers:  # as the last row
@@ -70,12 +68,6 @@ def paper_table(scores: pd.DataFrame) -> str:
 
 def _cell(line: PrimaryMetric, row: primary.Row) -> str:
     """Write a score with its interval in small digits."""
-    reach = primary.interval(line, row).replace("\u2013", "--")
-    return _number(line, row["score"]) + (f" {{\\tiny {reach}}}" if reach else "")
-
-
-def _number(line: PrimaryMetric, score: float) -> str:
-    """Write a score without its unit."""
-    if math.isnan(score):
-        return "--"
-    return primary.number(line, {"score": score}).removesuffix("\u00a0%")
+    reach = primary.interval(line, row)
+    text = primary.bare(line, row["score"]) + (f" {{\\tiny {reach}}}" if reach else "")
+    return text.replace("—", "--").replace("–", "--")

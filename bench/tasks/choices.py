@@ -21,8 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.tasks.replies import plain
-from bench.tasks.simplified import simplified
+from bench.tasks.replies import plain, simplified
 
 # The most characters that we look at before and after a mention, up to the end of its clause.
 WINDOW = 80

@@ -6,10 +6,13 @@ end, and patterns for the whole reply take their repeats possessively (`++`).
 
 import re
 import unicodedata
+from pathlib import Path
 from typing import NamedTuple
 
-from bench.tasks.simplified import simplified
-
+# Traditional characters and their simplified forms, in pairs, for the characters of the word lists
+# of `choices`, `ratings` and the tasks. If you add a word with a new character, add its pair.
+_PAIRS = Path(__file__).with_name("simplified.txt").read_text("utf-8").split()
+_SIMPLIFIED = {ord(pair[0]): pair[1] for pair in _PAIRS}
 # Names of tags around a thought: <think>, <Thought>, <seed:think>, <|START_THINKING|>, <analysis>.
 _NAME = r"[\w:]{0,20}?(?:think|thought|reason|analysis|reflection)\w{0,12}"
 # Other tags, of Magistral, Kimi, Apertus, openPangu, Gemma 4 and gpt-oss.
@@ -201,6 +204,11 @@ def answered(reply: str) -> bool:
 def ends(text: str) -> str:
     """Truncate a long text to its first and last `ENDS` characters, with a line break between."""
     return text if len(text) <= 2 * ENDS else f"{text[:ENDS]}\n{text[-ENDS:]}"
+
+
+def simplified(text: str) -> str:
+    """Put traditional characters into simplified forms, so that one word list reads both."""
+    return text.translate(_SIMPLIFIED)
 
 
 def plain(text: str) -> str:

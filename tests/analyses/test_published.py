@@ -127,7 +127,7 @@ def scores_of(model, asked_as=""):
             "Qwen2.5-7B",
             "Qwen/Qwen2.5-7B",
             {},
-            "a base model; the paper's is Qwen/Qwen2.5-7B-Instruct",
+            "Qwen/Qwen2.5-7B; the paper's is Qwen/Qwen2.5-7B-Instruct",
         ),
         (
             "mine",

@@ -150,7 +150,10 @@ def cbbq_rows(templates, share, effects, rng, common=None):
 def cbbq_coverage(templates, studies):
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
         rows = cbbq_rows(templates, share, effects, np.random.default_rng([1, k]))
-        scores = scores_of(cbbq.scoring_of(rows, "robust"), cbbq.PRIMARY_METRICS)
+        rows["stratum"] = rows.category
+        metrics = list(cbbq.score_metrics(rows, "robust"))
+        scoring = cbbq.CbbqScoring(rows, CBBQ_SUMS, metrics, "robust")
+        scores = scores_of(scoring, cbbq.METRICS.primary_metrics)
         for (category, _task, metric), score in scores.items():
             true = 0.7 * (1 - share) if metric == "accuracy" else share
             keys = ("CBBQ", with_extent(metric, category), name, f"{share:g}", k)
@@ -242,7 +245,9 @@ def mcbe_coverage(studies):
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        for (category, task, _metric), score in scores_of(scoring, mcbe.PRIMARY_METRICS).items():
+        for (category, task, _metric), score in scores_of(
+            scoring, mcbe.METRICS.primary_metrics
+        ).items():
             keys = ("McBE", with_extent(task, category), f"instance, difficulty {shift:g}")
             yield from check(interval(*score), truth[task], *keys, f"{truth[task]:.0f}", k)
 

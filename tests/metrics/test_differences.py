@@ -91,7 +91,8 @@ BETTER = [
 def test_of_two_scores_on_one_side_of_the_best_value_the_nearer_one_is_better(
     line, first, second, estimate, better
 ):
-    assert _better(line, {"a": first, "b": second}, "a", "b", estimate) == better
+    pairs = pd.DataFrame({"first": ["a"], "second": ["b"], "estimate": [estimate]})
+    assert list(_better(line, {"a": first, "b": second}, pairs)) == [better]
 
 
 def test_scores_are_ranked_by_the_side_that_is_worse():

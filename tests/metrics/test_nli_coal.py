@@ -142,7 +142,7 @@ def test_every_measure_agrees_with_a_slow_statement():
             assert (row.n, row.valid_rate) == (readable, pytest.approx(readable / len(part)))
         assert found.score[language].to_dict() == pytest.approx(wanted)
     # Every measure has a card, and the scores over all languages are means.
-    carded = {name for card in nli_coal.CARDS for name in card.metric.split(", ")}
+    carded = {name for card in nli_coal.METRICS.cards for name in card.metric.split(", ")}
     assert set(found.index.get_level_values("metric")) == carded
     means = found.score[list(LANGUAGES)].groupby(level=[1, 2]).mean()
     assert found.score["all"].to_dict() == pytest.approx(means.to_dict())

@@ -1,12 +1,9 @@
-"""A page or report is made anew if anything that it is made of has changed, and else it is not."""
+"""A page is made anew if anything that it is made of has changed, and else it is not."""
 
-import json
 import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbformat import v4
 
 from bench.benchmarks import get
 from bench.core import inputs
@@ -27,16 +24,6 @@ def update_package(monkeypatch):
     monkeypatch.setattr(inputs.PACKAGE_CODE, "_imported", [])
 
 
-def remember(plan):
-    inputs = fingerprint.of_report(plan, page_jobs(plan), Path("out"))
-    content = {"metadata": {fingerprint.METADATA: {"inputs": inputs}}}
-    Path("out/notebooks/index.ipynb").write_text(json.dumps(content), "utf-8")
-
-
-def is_unchanged(plan):
-    return fingerprint.is_unchanged(plan, page_jobs(plan), Path("out"))
-
-
 @pytest.fixture
 def plan(own_folder):
     """`plan()`: read the study of a report in `out`, on data in `data`, with two analyses."""
@@ -47,35 +34,7 @@ def plan(own_folder):
     Path("people/one.csv").write_text("item_id,human")
     evaluate("cbbq", "simulated:bias=1", data="data", limit=2, out="out/runs/simulated_bias=1/cbbq")
     evaluate("cbbq", "simulated:bias=0", data="data", limit=2, out="others/cbbq")
-    for name in ("out/index.html", "out/cbbq.html", "out/notebooks/index.ipynb"):
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text('{"metadata": {}}')
     return lambda: study.load(Path("mine.yml"))
-
-
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        (edit, "mine.yml"),
-        (edit, "data/age/ambiguous/templates_generate_neg.csv"),
-        (edit, "data/README.md"),
-        (edit, "out/runs/simulated_bias=1/cbbq/run.json"),
-        (edit, "others/cbbq/run.json"),
-        (edit, "scores.csv"),
-        (edit, "people/one.csv"),
-        (lambda path: shutil.copy("scores.csv", path), "people/two.csv"),
-        (lambda page: Path(page).unlink(), "out/cbbq.html"),
-        # The index of a report that is being made.
-        (lambda index: Path(index).unlink(), "out/index.html"),
-        (lambda index: Path(index).unlink(), "out/notebooks/index.ipynb"),
-    ],
-)
-def test_a_report_is_unchanged_until_anything_changes_that_it_is_made_of(plan, change, path):
-    Path("data/README.md").write_text("Sources")
-    remember(plan())
-    assert is_unchanged(plan())
-    change(path)
-    assert not is_unchanged(plan())
 
 
 def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(plan, monkeypatch):
@@ -106,12 +65,3 @@ def test_what_a_page_is_made_of_includes_files_at_any_depth_of_its_parameters(pl
     # A process that is older than its code knows no hash of what it has imported.
     update_package(monkeypatch)
     assert not set(before.values()) & set(hashes().values())
-
-
-def test_a_report_with_a_notebook_of_one_s_own_is_never_unchanged(plan):
-    cell = v4.new_code_cell("tables = ''", metadata={"tags": ["parameters"]})
-    nbformat.write(v4.new_notebook(cells=[cell]), "mine.ipynb")
-    text = Path("mine.yml").read_text("utf-8")
-    Path("mine.yml").write_text(text + "  ./mine.ipynb: {}\n", "utf-8")
-    remember(plan())
-    assert not is_unchanged(plan())

@@ -174,7 +174,7 @@ def made(tmp_path, monkeypatch):
         return len(ran) > before
 
     monkeypatch.setattr(execute, "run_notebook", run_notebook)
-    monkeypatch.setattr(jobs, "is_own", lambda notebook: False)
+    monkeypatch.setattr(build, "is_own", lambda notebook: False)
     written(tmp_path / "one.ipynb")
     (tmp_path / "run/records").mkdir(parents=True)
     (tmp_path / "run/run.json").write_text("{}")
@@ -196,7 +196,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, made):
 
 def test_a_notebook_that_failed_or_that_can_read_anything_is_always_run_again(made, monkeypatch):
     assert [made(x=13), made(x=13)] == [True, True]
-    monkeypatch.setattr(jobs, "is_own", lambda notebook: True)
+    monkeypatch.setattr(build, "is_own", lambda notebook: True)
     assert [made(), made()] == [True, True]
 
 

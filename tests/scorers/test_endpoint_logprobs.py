@@ -25,8 +25,8 @@ def likeliest(text, n):
 def served(fields="prompt_logprobs echo", most=20, change=lambda text, values: values):
     """Return a function that answers as servers do, with one token per character.
 
-    It knows some `fields` of completions, reports at most so many likeliest tokens, and may
-    `change` the probabilities of a text's tokens.
+    It knows some `fields` of completions, or refuses completions, reports at most so many likeliest
+    tokens, and may `change` the probabilities of a text's tokens.
     """
 
     def behave(asked):
@@ -41,14 +41,14 @@ def served(fields="prompt_logprobs echo", most=20, change=lambda text, values: v
 
     def complete(asked):
         text = asked["prompt"]
-        for name in {"prompt_logprobs", "echo"} & asked.keys():
-            if name not in fields:
-                return fault(400, f"unknown field {name}")
+        assert {"prompt_logprobs", "echo"} < asked.keys()
+        if not fields:
+            return fault(400, "unknown field echo")
         read, written = change(text, [None, *expected(text)]), [likelihood(text, "x")]
         choice = {"logprobs": {"tokens": ["x"], "token_logprobs": written}}
-        if "echo" in asked:
+        if "echo" in fields:
             choice["logprobs"] = {"tokens": [*text, "x"], "token_logprobs": read + written}
-        if "prompt_logprobs" in asked:
+        if "prompt_logprobs" in fields:
             choice["prompt_logprobs"] = [value and {"5": {"logprob": value}} for value in read]
         usage = {"prompt_tokens": len(text), "completion_tokens": 1}
         return 200, {}, {"choices": [choice], "usage": usage}
@@ -88,7 +88,7 @@ def test_a_text_is_as_likely_as_the_server_says(serve, fields):
     model = serve(served(fields)).model
     scorer = load(model)
     assert scorer.request_types == ("nll", "choose", "generate")
-    assert scorer.describe()["nll_from"] == f"{fields.split()[0]} of its completions"
+    assert scorer.describe()["nll_from"] == "its completions"
     assert scorer.describe()["unsupported"] == {}
     texts = ["he is a nurse.", "她是医生。", "1 2 3", "x"]
     answers = scorer.answer([request(text, request_type="nll") for text in texts])
@@ -108,7 +108,10 @@ def shifted(text, values):
 
 @pytest.mark.parametrize(
     ("server", "reason"),
-    [(served(""), "unknown field echo"), (served("echo", change=shifted), "echo do not agree")],
+    [
+        (served(""), "unknown field echo"),
+        (served("echo", change=shifted), "its numbers do not agree"),
+    ],
 )
 def test_without_right_probabilities_of_texts_a_task_is_not_applicable(serve, server, reason):
     with pytest.raises(NotApplicable, match=f"task pc of mcbe .*tells no probabilities.*{reason}"):

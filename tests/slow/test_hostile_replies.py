@@ -124,7 +124,8 @@ def test_hostile_replies_are_shown_as_text(asked, monkeypatch, tmp_path):
     monkeypatch.setattr(show, "display", lambda piece, **_: pieces.append(piece))
     for k in range(0, len(HOSTILE), show.MAX_ROWS):
         show.publish(pd.DataFrame({"said": HOSTILE[k : k + show.MAX_ROWS]}), "said", HOSTILE[0])
-    show.notes([reply[:500] for reply in HOSTILE])
+    monkeypatch.setattr(show, "warnings", lambda runs: [reply[:500] for reply in HOSTILE])
+    show.cautions([])
     pieces.append(show.answer_output([reply[:500] for reply in HOSTILE]).data)
     file = site.write_answers([asked], tmp_path / "answers.html")
     pages = [piece["text/html"] if isinstance(piece, dict) else piece.data for piece in pieces]

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from bench.benchmarks.base import PackagedBenchmark, read_metadata, settings_of_data
-from bench.benchmarks.cbbq import items, official_wording, templates
+from bench.benchmarks.cbbq import items, official_wording
 from bench.benchmarks.cbbq import requests as questions
 
 
 class CBBQ(PackagedBenchmark):
     metadata = read_metadata(
         Path(__file__).parent,
-        templates.CATEGORY_LABELS,
         items.fault,
         prompts=official_wording.OFFICIAL,
         reply_limit=questions.reply_limit,

@@ -207,7 +207,10 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
             rows = read_templates(paths[category], category, condition)
             audited = list(from_templates(rows, chosen["expansion"]))
             questions += _apply(chosen, audited, effects)
-    counts = [SettingEffect(*key[:2], count, *key[2:]) for key, count in effects.items()]
+    counts = [
+        SettingEffect(category, condition, count, what, is_excluded)
+        for (category, condition, what, is_excluded), count in effects.items()
+    ]
     return Loaded(questions, counts)
 
 
@@ -241,18 +244,17 @@ def _apply(
             effects.append(polarity_effect)
             if by_column:
                 question.polarity = question.polarity_column
-        if not reason and contradictory and question.text in contradictory:
+        if not reason and question.text in contradictory:
             question.label_audited = LEFT_OUT
             reason = BOTH_LABELS
         left_out = ""
         if reason and not by_audit:
             effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
+        elif reason and question.label_audited == LEFT_OUT:
+            left_out = f"each {reason} (labels=audited)"
         elif reason:
             question.label = question.label_audited
-            if question.label == LEFT_OUT:
-                left_out = f"each {reason} (labels=audited)"
-            else:
-                effects.append(f"label corrected, as each {reason} (labels=audited)")
+            effects.append(f"label corrected, as each {reason} (labels=audited)")
         if not left_out:
             if templates.BRACES.search(question.context):
                 effects.append(MISSPELT)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from bench.benchmarks.base import Task, Values
 from bench.benchmarks.cbbq.items import CONDITIONS, Question
@@ -78,41 +78,23 @@ REASON = "。这类人总是这样。"
 LONG = 256
 # The limit of tokens for a letter.
 SHORT = 32
-
-
-class Script(NamedTuple):
-    """How a released script reads replies.
-
-    Attributes:
-        max_new_tokens: its limit of tokens per reply.
-        first_line: whether it reads only the first line.
-    """
-
-    max_new_tokens: int
-    first_line: bool = False
-
-
-# By name of the prompt set; ChatGLM's limit is the default of the model's own code.
-SCRIPTS = {
-    "chatglm": Script(2048),
-    "gpt-3.5": Script(1000),
-    "belle": Script(200),
-    "moss": Script(256, first_line=True),
-    "bloomz": Script(128, first_line=True),
-}
+# The limits of tokens per reply in the released scripts, by name of the prompt set; ChatGLM's is
+# the default of the model's own code.
+REPLY_LIMITS = {"chatglm": 2048, "gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128}
+# The released scripts that read only the first line of a reply.
+READ_FIRST_LINE = ("moss", "bloomz")
 
 
 def reply_limit(prompt_version: str) -> int | None:
     """Return the limit of tokens in the released script of a prompt set; None for others."""
-    released_script = script(prompt_version)
-    return released_script.max_new_tokens if released_script else None
+    return REPLY_LIMITS.get(script(prompt_version))
 
 
-def script(prompt_version: str) -> Script | None:
-    """Return the released script of a prompt set; None for others."""
+def script(prompt_version: str) -> str:
+    """Name the released script of a prompt set; "" for others."""
     version, _, variant = prompt_version.partition("#")
     name = re.sub(rf"-({'|'.join(TASKS)})$", "", variant)
-    return SCRIPTS.get(name) if version.startswith(OFFICIAL.version) else None
+    return name if version.startswith(OFFICIAL.version) else ""
 
 
 def requests(

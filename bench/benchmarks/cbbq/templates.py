@@ -8,6 +8,7 @@ A wrong cell raises `BadInput` with the file, the row and the column.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,22 +20,8 @@ from bench.core.errors import BadInput, expected, quoted
 from bench.data.manifest import TARGETS, category_name_error, composed, read_manifest
 from bench.data.readers import Row, TableRow, read_table
 
-CATEGORY_LABELS = {
-    "SES": "社会经济地位",
-    "age": "年龄",
-    "disability": "残障",
-    "disease": "疾病",
-    "educational_qualification": "学历",
-    "ethnicity": "民族",
-    "gender": "性别",
-    "household_registration": "户籍",
-    "nationality": "国籍",
-    "physical_appearance": "外貌",
-    "race": "种族",
-    "region": "地域",
-    "religion": "宗教",
-    "sexual_orientation": "性取向",
-}
+METADATA = tomllib.loads(Path(__file__).with_name("metadata.toml").read_text("utf-8"))
+CATEGORY_LABELS: dict[str, str] = METADATA["categories"]
 CATEGORIES = tuple(CATEGORY_LABELS)
 CONDITIONS = ("ambiguous", "disambiguous")
 # The file of each polarity. We trust its name: the column is wrong in hundreds of released rows.

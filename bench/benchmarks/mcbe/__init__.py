@@ -9,10 +9,7 @@ from bench.benchmarks.mcbe import requests as questions
 
 class McBE(PackagedBenchmark):
     metadata = read_metadata(
-        Path(__file__).parent,
-        items.CATEGORY_LABELS,
-        arrange=items.arrange,
-        prompts=official_wording.OFFICIAL,
+        Path(__file__).parent, arrange=items.arrange, prompts=official_wording.OFFICIAL
     )
     tasks = questions.TASKS
     settings = settings_of_data(items.SETTINGS) | questions.SETTINGS

@@ -49,30 +49,20 @@ def constant_answers(
     Args:
         rows: the outcomes, see `bench.benchmarks.mcbe.instances.outcomes`.
     """
-    warnings: dict[Cell, str] = {}
-    repeats = records["repeat"].nunique()
-
-    def is_constant(alike: float, n: float, answers: int = 1) -> bool:
-        return is_habit(alike, n, CONSTANT, repeats=repeats, answers=answers)
-
+    # Category, task, the numbers of equal answers and of all answers, the number of commonest
+    # answers (one a category), and the finding.
+    habits: list[tuple[str, str, float, float, int, str]] = []
     # Preference computation: equal likelihoods for all groups. No real language model gives this.
     for category, part in _parts(rows[(rows.task == "pc") & rows.score.notna()]):
-        alike = int((part.score == 100).sum())
-        if is_constant(alike, len(part)):
-            warnings[category, "pc"] = (
-                "the sentences about all groups are equally likely in "
-                f"{decimals(100 * alike / len(part))}% of "
-                "the instances"
-            )
+        what = "the instances have sentences that are equally likely for all groups"
+        habits.append((category, "pc", (part.score == 100).sum(), len(part), 1, what))
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
     for category, part in _parts(rows[rows.task == "ss"]):
-        same = part.same_letter.sum()
-        both = part.pairs_in_both_orders.sum()
-        if is_constant(same, both):
-            warnings[category, "ss"] = (
-                f"{decimals(100 * same / both)}% of the pairs are answered "
-                "with the same letter in both orders: by position, not by group"
-            )
+        sums = part.same_letter.sum(), part.pairs_in_both_orders.sum()
+        what = (
+            "the pairs are answered with the same letter in both orders: by position, not by group"
+        )
+        habits.append((category, "ss", *sums, 1, what))
     # The same label or severity everywhere, in categories with more than one.
     read = records[(records.request == "answer") & (records.parsed != "")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
@@ -82,26 +72,17 @@ def constant_answers(
         by_category = counts.groupby("category", sort=False)
         most = by_category.max()
         n = by_category.sum()
-        parts = [(ALL, most.sum(), n.sum(), len(most), "the same within a category")]
+        what = "the readable answers are the same within a category, whatever is asked"
+        habits.append((ALL, task, most.sum(), n.sum(), len(most), what))
         for category, answer in by_category.idxmax():
-            parts.append((category, most[category], n[category], 1, answer))
-        for category, alike, total, answers_alike, answer in parts:
-            if is_constant(alike, total, answers_alike):
-                warnings[category, task] = (
-                    f"{decimals(100 * alike / total)}% of the readable answers are "
-                    f"{answer}, whatever is asked"
-                )
+            what = f"the readable answers are {answer}, whatever is asked"
+            habits.append((category, task, most[category], n[category], 1, what))
+    warnings = {}
+    repeats = records["repeat"].nunique()
+    for category, task, alike, total, n_answers, what in habits:
+        if is_habit(alike, total, CONSTANT, repeats=repeats, answers=n_answers):
+            warnings[category, task] = f"{decimals(100 * alike / total)}% of {what}"
     return warnings
-
-
-def incomplete_lists(complete: float, n: float) -> str:
-    """Warn if some of `n` scenarios could not be read, as long lists are excluded more often."""
-    if not 0 < complete < CONSTANT * n:
-        return ""
-    return (
-        f"{complete:.0f} of {n:.0f} instances have an answer to every question; longer lists "
-        "are left out more often and score lower, so compare by list length"
-    )
 
 
 def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

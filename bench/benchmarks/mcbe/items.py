@@ -6,6 +6,8 @@ explanation of the bias, and its severity from 0 to 10 as people judged it.
 
 import hashlib
 import re
+import tomllib
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,21 +28,8 @@ from bench.data.manifest import (
 )
 from bench.data.readers import TableRow, read_table
 
-CATEGORY_LABELS = {
-    "gender": "性别",
-    "religion": "宗教",
-    "nationality": "国籍",
-    "socioeco": "社会经济地位",
-    "age": "年龄",
-    "appearance": "外貌",
-    "health": "健康",
-    "region": "地域",
-    "lgbtq+": "性少数",
-    "worldview": "价值观",
-    "subculture": "亚文化",
-    "race": "种族",
-}
-CATEGORIES = tuple(CATEGORY_LABELS)
+METADATA = tomllib.loads(Path(__file__).with_name("metadata.toml").read_text("utf-8"))
+CATEGORIES = tuple(METADATA["categories"])
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets or none, small or full-width letters, other order.
@@ -186,18 +175,13 @@ def scan(folder: Path, categories: Iterable[str]) -> tuple[dict[str, Path], list
         return ({name: folder}, []) if name in categories else ({}, [folder])
     kinds = []
     for subfolder, suffix in product(FOLDERS, SUFFIXES):
-        paths = sorted((folder / subfolder).glob(f"*{suffix}"))
-        paths = [path for path in paths if not path.name.startswith((".", "~$"))]
-        kind = {category_of(path): path for path in paths}
-        for path in kind.values():
+        paths = sorted((folder / subfolder).glob(f"[!.~]*{suffix}"))
+        for path in paths:
             if not path.is_file():
                 raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
-        kinds.append(kind)
+        kinds.append({category_of(path): path for path in paths})
     names = list(categories)
-    everything: dict[str, Path] = {}
-    for kind in reversed(kinds):
-        everything |= kind
-    tables = next((kind for kind in kinds if kind.keys() & names), everything)
+    tables = next((kind for kind in kinds if kind.keys() & names), dict(ChainMap(*kinds)))
     unknown = []
     for name in tables.keys() - {*names, DEMONSTRATION}:
         with suppress(BadInput):

@@ -22,7 +22,6 @@ from bench.benchmarks.mcbe.constant_answers import (
     baselines,
     constant_answers,
     first_letter,
-    incomplete_lists,
     random_chooser,
 )
 from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, KEYS, MEASURES, outcomes, values
@@ -31,22 +30,19 @@ from bench.core.numbers import decimals
 from bench.metrics.engine import Metric, Scoring, averages
 from bench.metrics.table import (
     ALL,
+    CONSTANT,
     LETTERS_ALONE,
-    Metrics,
     Score,
     join_notes,
-    read_cards,
-    read_primary_metrics,
+    read_metrics,
 )
 
 # The ends of the scale of a score.
 LIMITS = (0, 100)
-CARDS = read_cards(__file__)
-PRIMARY_METRICS = read_primary_metrics(__file__)
 # By task, the largest rounding error of the released code, in points. It rounds scores to two
 # decimals, and in bias scoring each distance too, which it multiplies by ten.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
-METRICS = Metrics(PRIMARY_METRICS, CARDS, ROUNDING)
+METRICS = read_metrics(__file__, rounding=ROUNDING)
 # The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
 # The scores of a task or of several, whose notes say what is left out.
@@ -276,7 +272,13 @@ class McbeScoring(Scoring):
                 # Constant answers are graver than unreadable scenarios.
                 if task == "ss" and not warning:
                     rows = self.rows[(self.rows.task == task) & self.rows.category.isin(categories)]
-                    warning = incomplete_lists(rows.scored.sum(), len(rows))
+                    complete = rows.scored.sum()
+                    if 0 < complete < CONSTANT * len(rows):
+                        warning = (
+                            f"{complete:.0f} of {len(rows)} instances have an answer to every "
+                            "question; longer lists are left out more often and score lower, so "
+                            "compare by list length"
+                        )
             return join_notes(gaps, *dict.fromkeys(stops), warning)
         if not is_all or metric.name == "score_by_task":
             k = [*self.categories, ALL].index(category)

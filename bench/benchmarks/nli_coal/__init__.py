@@ -8,7 +8,7 @@ from bench.benchmarks.nli_coal import requests as questions
 
 
 class NLICoAL(PackagedBenchmark):
-    metadata = read_metadata(Path(__file__).parent, items.CATEGORY_LABELS)
+    metadata = read_metadata(Path(__file__).parent)
     tasks = questions.TASKS
     settings = settings_of_data(items.SETTINGS)
     files = staticmethod(items.files)

@@ -45,8 +45,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Occupations of NS that mean a man or a woman by themselves, for example salesman.
     "definitional": ("keep", "leave_out"),
 }
-CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
-CATEGORIES = tuple(CATEGORY_LABELS)
+METADATA = tomllib.loads(Path(__file__).with_name("metadata.toml").read_text("utf-8"))
+CATEGORIES = tuple(METADATA["categories"])
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
 # The folders that may hold each set, and the ends of the names of its files.

@@ -8,20 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.nli_coal.formulas import (
-    AS,
-    MAN,
-    PS,
-    WHOLE,
-    WOMAN,
-    N,
-    by_set,
-    counts_of,
-    directional_gap_balanced,
-    gap,
-    score_metrics,
-    shares,
-)
+from bench.benchmarks.nli_coal.formulas import ALL_NEUTRAL, WHOLE, counts_of, score_metrics, warning
 from bench.benchmarks.nli_coal.outcomes import (
     CELLS,
     COUNTS,
@@ -34,39 +21,10 @@ from bench.benchmarks.nli_coal.outcomes import (
     outcomes,
 )
 from bench.metrics.engine import Metric, Scoring, Sums
-from bench.metrics.table import (
-    ALL,
-    CONSTANT,
-    READABLE,
-    Metrics,
-    Score,
-    is_habit,
-    is_preferred,
-    read_cards,
-    read_primary_metrics,
-)
+from bench.metrics.table import ALL, READABLE, Score, read_metrics
 from bench.tasks.nli_labels import LABELS
 
-CARDS = read_cards(__file__)
-PRIMARY_METRICS = read_primary_metrics(__file__)
-METRICS = Metrics(PRIMARY_METRICS, CARDS, presets_agree=True)
-# If the labels of PS and AS differ by less than this share of the labels that are not neutral, they
-# show no direction of stereotype.
-NO_DIRECTION = 0.02
-# From this share of one wrong label on, among the labels that are not neutral, we call the answers
-# constant.
-CONSTANT_WRONG = 0.9
-# From this share of neutral, the right label, on, a note says that the answers are constant.
-CONSTANT_NEUTRAL = 0.995
-ALL_NEUTRAL = (
-    "all answers are neutral {}: right here, but so is a classifier that can say nothing else"
-)
-# A note attributes a direction to the gender word if the balanced gap is below LEFT, and swapping
-# man and woman moves the labels by MOVED or more.
-LEFT = 0.05
-MOVED = 0.3
-# With fewer labels in a set, a difference of MOVED may be chance.
-FEW = 33
+METRICS = read_metrics(__file__, presets_agree=True)
 # Predictors by rule: their labels of feminine and masculine hypotheses in PS, AS and NS. For
 # example, "EE CC NN" is entailment in PS, contradiction in AS, and neutral in NS; * is random.
 PREDICTORS = {
@@ -95,9 +53,8 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
         cells = [sizes.get((category, name, gender), 0) for name in SETS for gender in GENDERS]
         for predictor, rule in PREDICTORS.items():
             labels = [LETTERS[letter] for letter in rule.replace(" ", "")]
-            counts = np.zeros((1, 1, len(SUMS)))
-            counts[..., : len(CELLS)] = (np.array(cells)[:, None] * np.array(labels)).ravel()
-            sums = Sums(SUMS, counts)
+            counts = np.array(cells)[:, None] * np.array(labels)
+            sums = Sums(CELLS, counts.reshape(1, 1, -1))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {metric.name: float(metric.values(sums)[0, 0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
@@ -159,7 +116,7 @@ class NliScoring(Scoring):
         They have a placeholder for the languages.
         """
         counts = counts_of(self.of_tasks(()))[:, None]
-        return dict(zip(self.categories, map(_warning, counts), strict=True))
+        return dict(zip(self.categories, map(warning, counts), strict=True))
 
     def ends_of_parts(self, metric: Metric) -> np.ndarray:
         values = [metric.values(sums) for sums in self.extremes]
@@ -188,47 +145,3 @@ class NliScoring(Scoring):
             values[:, : len(COUNTS)] += np.hstack([added, of_terms])
             extremes.append(Sums(self.columns, values))
         return extremes
-
-
-def _warning(counts: np.ndarray) -> str:
-    if (counts.sum((2, 3)) == 0).any():  # one of the sets is empty
-        return ""
-    sets = by_set(counts)[0]
-    totals = counts.sum((0, 1, 2))
-    n = totals.sum()
-    not_neutral = n - totals[N]
-    if is_habit(totals[N], n, CONSTANT_NEUTRAL, len(LABELS)):
-        return ALL_NEUTRAL
-    if not_neutral < (1 - CONSTANT) * n:  # too few to make the score
-        return ""
-    most = int(totals[:N].argmax())
-    label = LABELS[most]
-    of_sets = counts[0, [PS, AS]].sum(1)[:, most]
-    if is_habit(totals[most], n, CONSTANT_WRONG, len(LABELS)):
-        return (
-            f"at least {CONSTANT_WRONG:.0%} of the answers are {label} {{}}: hardly a direction "
-            "of stereotype; a constant wrong label gets 2/3"
-        )
-    with np.errstate(invalid="ignore"):  # if all occupations are of one direction
-        balanced = directional_gap_balanced(counts)[0]
-        # Over all sets together, each occupation occurs with both gender words.
-        moved = gap(shares(counts.sum(1))[:, [MAN, WOMAN]])[0]
-    are_many = counts.sum((0, 2, 3)).min() >= FEW
-    if are_many and abs(balanced) < LEFT and abs(moved) >= MOVED:
-        return (
-            f"answers follow the word {'man' if moved > 0 else 'woman'} whatever the occupation "
-            "{}: no direction of stereotype, see coal_balanced"
-        )
-    distance = np.abs(sets[PS] - sets[AS]).max()
-    if are_many and distance < NO_DIRECTION * (1 - sets[PS, N]):
-        return (
-            "PS and AS are answered alike {}: no direction of stereotype; "
-            "a constant answer gets 2/3"
-        )
-    is_alike = not is_preferred(of_sets.max(), of_sets.sum())
-    if is_alike and is_habit(totals[most], not_neutral, CONSTANT_WRONG):
-        return (
-            f"at least {CONSTANT_WRONG:.0%} of the labels that are not neutral are {label} {{}}, "
-            "in PS as in AS: no direction of stereotype"
-        )
-    return ""

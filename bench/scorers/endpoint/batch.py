@@ -30,10 +30,8 @@ class Batch(Model):
     answer_modes = ("text", "letters")
     unsupported: Mapping[str, str] = {"nll": "a batch tells no probabilities of a text's tokens"}
 
-    def __init__(
-        self, source: Path | None, name: str, options: Generation, leave_out: Sequence[str] = ()
-    ) -> None:
-        self.source, self.chat = source, Chat(name, options, leave_out)
+    def __init__(self, source: Path | None, name: str, options: Generation) -> None:
+        self.source, self.chat = source, Chat(name, options)
         # Places and results by id: a body, an error that is the answer, or the service's failure.
         self._results: dict[str, tuple[str, dict[str, Any] | Answer | Refusal]] = {}
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
@@ -129,11 +127,6 @@ class Batch(Model):
         names = (request.task, request.item_id, request.request, request.repeat)
         parts = [re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names]
         return f"{'-'.join(parts)[:LONGEST_NAMES]}-{digest([*names, self.chat.body(request)])}"
-
-    def line(self, request: Request) -> dict[str, Any]:
-        """Return the line of a batch file that asks a request."""
-        url, body = "/v1/chat/completions", self.chat.sent(request)
-        return {"custom_id": self.id_of(request), "method": "POST", "url": url, "body": body}
 
 
 def is_batch(path: Path) -> bool:

@@ -85,7 +85,10 @@ class Chat:
         }
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Return the body of a request (generate, choose), with the fields of `leave_out`."""
+        """Return the body of a request (generate, choose) without the fields of `leave_out`.
+
+        Fields that the user chose by another option are sent.
+        """
         options = self.options
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
@@ -99,24 +102,16 @@ class Chat:
             fields[TEMPLATE] = template
         chosen = {**options.request_fields}
         chosen.pop("top_logprobs", None)
-        return {
+        body = {
             "model": self.name,
             "messages": messages(request.turns, options.system),
             "seed": request.seed,
             **chosen,
             **fields,
         }
-
-    def sent(self, request: Request) -> dict[str, Any]:
-        """Return the body of a request as the server takes it: without the fields of `leave_out`.
-
-        Fields that the user chose by another option are sent.
-        """
-        body, chosen = self.body(request), set[str]()
-        if not request.of_judge:
-            chosen = set(self.options.request_fields)
-            chosen |= {"temperature"} if self.options.temperature is not None else set()
-        for name in set(self.leave_out) & body.keys() - chosen:
+        if options.temperature is not None and not request.of_judge:
+            chosen["temperature"] = options.temperature
+        for name in set(self.leave_out) & body.keys() - chosen.keys():
             value = body.pop(name)
             if name == "max_tokens":
                 body["max_completion_tokens"] = value
@@ -128,7 +123,7 @@ class Chat:
             options = OPTIONS | {
                 name: f"--request-field {name}" for name in self.options.request_fields
             }
-            for name in options.keys() & self.sent(request).keys():
+            for name in options.keys() & self.body(request).keys():
                 if re.search(rf"\b{name}\b", refusal.texts):
                     return f"{name} is set by {options[name]}"
         return ""

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -102,6 +102,16 @@ class Client:
 
         with start_blocking_portal() as portal:
             return portal.call(connected)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
+        """Return the response to a request, which openai's client sends again after failures."""
+        try:
+            content = await self.connection.post(
+                f"/{path}", cast_to=openai.HttpxBinaryResponseContent, body=body
+            )
+        except openai.APIStatusError as error:
+            raise error.response.extensions["refusal"] from None
+        return content.response
 
     async def until_read(self, ask: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Return an answer; ask again if it cannot be read, and at last raise `Broken`."""
@@ -302,7 +312,9 @@ class _Http(openai.DefaultAsyncHttpxClient):
     ) -> httpx2.Response:
         """Return the response for which openai's client waits and tries again."""
         self._client.wait(reason)
-        refusal = Refusal.after_retries(self._server.url, reason, status)
+        # The next run asks again.
+        each_time = f"{BROKEN_ANSWER} a failure each time ({reason})"
+        refusal = Refusal(self._server.url, each_time, status)
         headers, extensions = {"retry-after": str(after or "")}, {"refusal": refusal}
         return httpx2.Response(503, request=request, headers=headers, extensions=extensions)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.core.errors import RunFailed
 from bench.core.text import whole_characters
-from bench.scorers.base import BROKEN_ANSWER, DECLINED_BY
+from bench.scorers.base import DECLINED_BY
 from bench.scorers.endpoint.keys import Server
 from bench.tasks.replies import unfinished_thought
 
@@ -87,11 +87,6 @@ class Refusal(RunFailed):
         super().__init__(f"{url}: {reason}")
         self.reason, self.status, self.texts = reason, status, texts
         self.is_general = is_general
-
-    @classmethod
-    def after_retries(cls, url: str, failure: str, status: int = 0) -> "Refusal":
-        """Return the error of a request that failed each time; the next run asks it again."""
-        return cls(url, f"{BROKEN_ANSWER} a failure each time ({failure})", status)
 
     @classmethod
     def of_status(cls, server: Server, label: str, status: int, texts: str) -> "Refusal":

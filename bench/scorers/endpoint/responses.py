@@ -129,21 +129,20 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     return sums, len(missing)
 
 
-def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
+def prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
     """Read a prompt's log-probabilities after the first token; None if there are none."""
-    if how == "echo":
-        reported = at(body, "choices", 0, "logprobs", "token_logprobs")
+    entries = at(body, "choices", 0, "prompt_logprobs")
+    reported = at(body, "choices", 0, "logprobs", "token_logprobs")
+    if isinstance(entries, list):
+        # The request asks for no alternatives, so there is one entry per token.
+        by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
+    else:  # with the tokens of the reply
         written = at(body, "usage", "completion_tokens")
         if not isinstance(reported, list) or type(written) is not int:
             return None
         n = len(reported) - written
         reported = reported[:n] if 0 < n <= len(reported) else None
-    else:
-        entries = at(body, "choices", 0, "prompt_logprobs")
-        entries = entries if isinstance(entries, list) else []
-        # The request asks for no alternatives, so there is one entry per token.
-        by_token = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
-        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     n_prompt = token_count(body, "prompt_tokens")
     if reported and n_prompt and len(reported) != n_prompt:
         raise Broken(

@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import openai
-from openai import HttpxBinaryResponseContent
 
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
@@ -20,18 +18,14 @@ from bench.scorers.base import BROKEN_ANSWER, Answer, Model
 from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
-from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
 from bench.scorers.endpoint.responses import NO_LOGPROBS
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
-# Fields that request the probabilities of a prompt's tokens: vLLM's own, or OpenAI's completions.
-# Some servers have to generate one more token.
-OF_PROMPT: dict[str, dict[str, Any]] = {
-    "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
-    "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
-}
+# Fields that request the probabilities of a prompt's tokens: OpenAI's `echo`, and vLLM's own. Some
+# servers have to generate one more token.
+OF_PROMPT = {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True, "prompt_logprobs": 0}
 # Entries of `run.json` about who answers: the service's name for the model, the host after
 # redirects, the provider behind a router, and the state of the server.
 ANSWERED = {
@@ -66,6 +60,12 @@ class Endpoint(Model):
     server reports the probabilities of its tokens.
     """
 
+    # A server may not support all of these.
+    request_types: tuple[str, ...] = ("nll", "choose", "generate")
+    answer_modes: tuple[str, ...] = ("text", "letters")
+    takes = ("limits", "keys", "generation")
+    stays_here = True
+
     def __init__(
         self,
         endpoint: str,
@@ -73,6 +73,8 @@ class Endpoint(Model):
         limits: Limits | Mapping[str, Any] | None = None,
         keys: Mapping[str, str] | None = None,
     ) -> None:
+        from bench.scorers.endpoint.client import Client  # this imports openai
+
         self.server, limits = key_names.Server.of(endpoint, keys or {}), Limits.of(limits)
         self._chat = Chat(self.server.model, generation, limits.leave_out)
         self._client = Client(self.server, limits)
@@ -80,11 +82,15 @@ class Endpoint(Model):
         # Who answers, by the entries of `ANSWERED`; the first model and host are the run's.
         self._answered: dict[str, list[str]] = {role: [] for role in ANSWERED}
         self._refused = 0
-        self._of_prompt = ""
         self._client.call(self._find_abilities)
-        all_types = ("nll", "choose", "generate")
-        self.request_types = tuple(name for name in all_types if name not in self.unsupported)
-        self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
+        types = self.request_types
+        self.request_types = tuple(name for name in types if name not in self.unsupported)
+        if "choose" in self.unsupported:
+            self.answer_modes = ("text",)
+
+    @classmethod
+    def check(cls, name: str) -> None:
+        key_names.parse(name)
 
     def describe(self) -> dict[str, Any]:
         server = self.server
@@ -97,7 +103,7 @@ class Endpoint(Model):
             # The name of the environment variable, never the key.
             "key": server.variable if server.key else None,
             **self._chat.describe(),
-            "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
+            "nll_from": None if "nll" in self.unsupported else "its completions",
             "unsupported": self.unsupported,
         }
 
@@ -124,9 +130,6 @@ class Endpoint(Model):
         """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
-            request_type = request.request_type
-            if reason := self.unsupported.get(request_type):
-                raise BadInput(f"{self.server.url}: cannot do {request_type}: {reason}")
             if request.bos:
                 problem = "cannot put a special token before a text; leave out --set bos=forced"
                 raise BadInput(f"{self.server.url}: {problem}")
@@ -146,18 +149,17 @@ class Endpoint(Model):
     async def _answer(self, request: Request) -> Answer:
         if request.request_type != "nll":
             return self._chat.read(request, await self._ask_chat(request))
-        body = await self._complete(request.prompt, self._of_prompt)
-        values = responses.prompt_logprobs(body, self._of_prompt)
+        values = responses.prompt_logprobs(await self._complete(request.prompt))
         if values is None:
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(self, text: str, how: str) -> Any:
-        return await self._send("completions", {"prompt": text, **OF_PROMPT[how]})
+    async def _complete(self, text: str) -> Any:
+        return await self._send("completions", {"prompt": text, **OF_PROMPT})
 
     async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
-            return await self._send("chat/completions", self._chat.sent(request))
+            return await self._send("chat/completions", self._chat.body(request))
         except Refusal as refusal:
             if advice := self._chat.advice(request, refusal):
                 refusal.args = (f"{refusal}; {advice}",)
@@ -165,15 +167,7 @@ class Endpoint(Model):
 
     async def _send(self, path: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, again after failures, and return its answer, which has a choice."""
-        try:
-            content = await self._client.connection.post(
-                f"/{path}",
-                cast_to=HttpxBinaryResponseContent,
-                body={"model": self.server.model, **fields},
-            )
-        except openai.APIStatusError as error:
-            raise error.response.extensions["refusal"] from None
-        response = content.response
+        response = await self._client.post(path, {"model": self.server.model, **fields})
         body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
         self._client.prompt_tokens += responses.token_count(body, "prompt_tokens")
@@ -218,14 +212,11 @@ class Endpoint(Model):
             pass
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
-        for how in OF_PROMPT:
-            reason = await self._problem_of_prompt(how)
-            if not reason:
-                self._of_prompt = how
-                return
-        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
+        if reason := await self._problem_of_prompt():
+            problem = "the server tells no probabilities of a text's tokens"
+            self.unsupported["nll"] = f"{problem} ({reason})"
 
-    async def _problem_of_prompt(self, how: str) -> str:
+    async def _problem_of_prompt(self) -> str:
         """Return why the server reports no right probabilities of a text's tokens; "" if it does.
 
         The token that it generates after a text must have the same probability as the last token of
@@ -233,15 +224,14 @@ class Endpoint(Model):
         """
         ask = partial(self._client.until_read, self._complete)
         try:
-            body = await ask(COUNTING, how)
-            logprobs, token = responses.prompt_logprobs(body, how), responses.last_token(body)
+            body = await ask(COUNTING)
+            logprobs, token = responses.prompt_logprobs(body), responses.last_token(body)
             if not logprobs:
                 return NO_LOGPROBS
             if token:
-                body = await ask(COUNTING + token[0], how)
-                longer = responses.prompt_logprobs(body, how) or []
+                longer = responses.prompt_logprobs(await ask(COUNTING + token[0])) or []
                 if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
-                    return f"the server's {how} do not agree with the probabilities of its replies"
+                    return "its numbers do not agree with the probabilities of its replies"
         except Unanswered as unanswered:
             return str(unanswered)
         except Refusal as refusal:

@@ -4,12 +4,12 @@ from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import as_path
-from bench.scorers.base import REQUEST_TYPES, Backend, Model
+from bench.scorers.base import REQUEST_TYPES, Model
 from bench.scorers.local import hub
 from bench.tasks import ANSWER_MODES
 
 
-class Checkpoint(Backend):
+class Checkpoint(Model):
     """A folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`."""
 
     request_types = REQUEST_TYPES

@@ -14,9 +14,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import (
     Answer,
     Decoding,
-    Model,
     Options,
-    Tally,
     digest,
     not_finite,
 )
@@ -24,7 +22,7 @@ from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule, end_tokens
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.spelling import Spelled, option_logprobs
+from bench.scorers.local.spelling import Spelled, option_logprobs, spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -34,7 +32,7 @@ class Causal(LocalModel):
     request_types = ("nll", "choose", "generate")
     answer_modes = ("text", "letters", "options")
 
-    def __init__(self, pretrained: Pretrained, generation: Generation) -> None:
+    def __init__(self, pretrained: Pretrained) -> None:
         super().__init__(pretrained)
         network, tokenizer = self.network, self.tokenizer
         self._configuration = network.generation_config
@@ -57,11 +55,11 @@ class Causal(LocalModel):
                 "architecture for that in its config.json (BertForMaskedLM, for example), "
                 f"otherwise {SERVE}"
             )
-        self._follow(generation)
 
-    def _follow(self, generation: Generation) -> None:
-        """Generate replies by these options; refuse them if the model cannot follow them."""
+    def follow(self, generation: Generation) -> None:
         tokenizer, self.generation = self.tokenizer, generation
+        self._reader = copy.copy(self._reader)  # that of another model counts its own tokens
+        self._reader.tally = self.tally
         self.chat = ChatFormatter(self.id, tokenizer, generation)
         self.require_embeddings(self.chat.encode([self.chat.example])[0])
         ends = end_tokens(self._configuration, tokenizer, self.chat.end_of_turn())
@@ -69,7 +67,6 @@ class Causal(LocalModel):
         if not self._generator.in_batches:
             both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
             self.batches = f"one text at a time, because {both} differ in a batch"
-        self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         ignored = self._generator.ignored
@@ -80,13 +77,6 @@ class Causal(LocalModel):
             **self.chat.describe(),
             **self.generation.describe(),
         }
-
-    def again(self, generation: Generation) -> Model:
-        other = copy.copy(self)
-        other._reader = copy.copy(self._reader)
-        other._reader.tally = Tally()
-        other._follow(generation)
-        return other
 
     def resume(self, described: Mapping[str, Any]) -> None:
         if "prompt_date" in described:
@@ -99,7 +89,7 @@ class Causal(LocalModel):
         documents in training, if the tokenizer puts none.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
-        if bos and not self.tokenizer_identity["adds_bos"]:
+        if bos and not self.adds_bos:
             first = self.tokenizer.bos_token_id
             first = self.tokenizer.eos_token_id if first is None else first
             if first is None:
@@ -119,7 +109,7 @@ class Causal(LocalModel):
         # An option behind an open thought would be part of this thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
         # We do not need the prediction after the last token of an option.
-        spelled = [self.spell(self.chat.encode, texts, options, -1) for options in groups]
+        spelled = [spell(self, self.chat.encode, texts, options, -1) for options in groups]
         sums = iter(self._sums(chain(*spelled)))
         return [
             option_logprobs(items, sums, options)

@@ -3,7 +3,7 @@
 import copy
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -20,10 +20,9 @@ from transformers.utils import logging as transformers_logging
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Options, Tally, Unanswerable, digest, each
+from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement
 from bench.scorers.local.hub import WEIGHTS, Location, shard_names
-from bench.scorers.local.spelling import Spelled, spell
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -73,7 +72,18 @@ class LocalModel(Model):
         self.network, self.tokenizer, self.where, self.identity = pretrained
         self.id = str(self.identity["id"])  # for messages
         self.tally = Tally()
-        self.tokenizer_identity = tokenizer_identity(self.tokenizer)
+        template = getattr(self.tokenizer, "chat_template", None)
+        # Without a first special token, the first token of a text has no likelihood. It need not be
+        # the bos_token: for example, it can be [CLS], or [gMASK] and <sop>.
+        self.adds_bos = _special_tokens_mask(self.tokenizer)[:1] == [1]
+        self.of_tokenizer = {
+            "tokenizer_hash": digest(sorted(self.tokenizer.get_vocab().items())),
+            "chat_template_hash": digest(template) if template else None,
+            "prompted_as": "chat turn"
+            if template
+            else "bare text (the model has no chat template)",
+            "adds_bos": self.adds_bos,
+        }
         self.remedy = REMEDIES.get(
             self.where.dtype, "its weights may be damaged; compare the files with the released ones"
         )
@@ -89,16 +99,22 @@ class LocalModel(Model):
             "kind": self.kind,
             **self.identity,
             **self.where.describe(),
-            **self.tokenizer_identity,
+            **self.of_tokenizer,
             "parameters": self.network.num_parameters(),
             **({"batches": self.batches} if self.batches else {}),
         }
 
     def again(self, generation: Generation) -> Model:
-        generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
         other = copy.copy(self)
         other.tally = Tally()
+        other.follow(generation)
         return other
+
+    def follow(self, generation: Generation) -> None:
+        """Generate replies by these options; refuse them if the model cannot follow them."""
+        generation.refuse(
+            generation.changed(), f"model {self.id} is a {self.kind} and writes no replies"
+        )
 
     def check_texts(
         self, texts: Iterable[Collection[int]], lengths: Sequence[int], name: str = "the text"
@@ -112,19 +128,6 @@ class LocalModel(Model):
         Unanswerable.check(self.id, list(map(self._without_embedding, texts)))
         problem = f"too long for the model: it reads {self.longest} tokens, {name} has "
         Unanswerable.check(self.id, [f"{problem}{n}" * (n > self.longest) for n in lengths])
-
-    def spell(
-        self,
-        encode: Callable[[Sequence[str]], list[list[int]]],
-        texts: Sequence[str],
-        options: Options,
-        n_more: int,
-    ) -> list[Spelled]:
-        """Encode the options of each text, before `n_more` other tokens, and check them."""
-        items = spell(self.id, self.tokenizer, encode, texts, each(options, len(texts)))
-        longest = [item.longest + n_more for item in items]
-        self.check_texts([item.tokens for item in items], longest, "the text with its reply")
-        return items
 
     def require_embeddings(self, ids: Sequence[int]) -> None:
         """Refuse the model if it cannot read these tokens, which it needs for every request."""
@@ -207,19 +210,6 @@ def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
         for first, second in texts
         for special in (False, True)
     )
-
-
-def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
-    """Return the entries of `run.json` about a tokenizer."""
-    template = getattr(tokenizer, "chat_template", None)
-    return {
-        "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
-        "chat_template_hash": digest(template) if template else None,
-        "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
-        # Without a first special token, the first token of a text has no likelihood. It need not be
-        # the bos_token: for example, it can be [CLS], or [gMASK] and <sop>.
-        "adds_bos": _special_tokens_mask(tokenizer)[:1] == [1],
-    }
 
 
 def n_trailing_special_tokens(tokenizer: Any) -> int:

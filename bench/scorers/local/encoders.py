@@ -23,7 +23,7 @@ from bench.scorers.local.checkpoint import (
 )
 from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import agree, padded, trial_ids
-from bench.scorers.local.spelling import option_logprobs
+from bench.scorers.local.spelling import option_logprobs, spell
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
 
@@ -31,7 +31,7 @@ from bench.tasks.request import Turns
 TRIAL_LENGTHS = (150, 40, 9, 2)
 # For the self-test of classifiers; in some models, padding changes only few of these pairs.
 TRIAL_PAIRS = [("a", "a"), ("He has 12.", "她有 3 本书。"), ("她是医生。", "I"), ("a, a, a.", "a")]
-# Simple pairs by language, whose labels are beyond doubt.
+# Simple pairs by language that have only one right label.
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
 
@@ -53,7 +53,8 @@ class Encoder(LocalModel):
 
         alone, dtype = [[text] for text in texts], self.network.dtype
         if not agree(zip(answers([texts]), answers(alone), strict=True), dtype):
-            if not agree(zip(answers(alone), answers(alone), strict=True), dtype):
+            again = zip(answers(alone), answers(alone), strict=True)
+            if not agree(again, dtype, if_failed=True):
                 raise BadInput(
                     f"{self.id}: gives one text other numbers each time; set its source of chance, "
                     "such as hash_seed of Reformer, in its config.json"
@@ -124,7 +125,7 @@ class Masked(Encoder):
         `bench.scorers.local.spelling`.
         """
         texts = [prompt if isinstance(prompt, str) else "\n".join(prompt) for prompt in prompts]
-        items = self.spell(self._encode, texts, options, len(self._end))
+        items = spell(self, self._encode, texts, options, len(self._end))
         encoded, positions = [], []
         for before, spelled in items:
             for ids in chain(*spelled):

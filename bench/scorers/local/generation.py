@@ -7,6 +7,7 @@ has ended, other replies take the free places, so that a long reply does not del
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,6 @@ from torch.nn.functional import pad
 from transformers import (
     DynamicCache,
     GenerationConfig,
-    LogitsProcessor,
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
@@ -159,8 +159,7 @@ class Generator:
             # Some values have no effect, for example one beam.
             if not is_followed and (value is True or value not in (None, False, 0, 1)):
                 self.ignored.append(name)
-        stops = getattr(config, "stop_strings", None) or []
-        stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+        stops = getattr(config, "stop_strings", None)
         self.stop = StopStringCriteria(tokenizer, stops) if stops else None
         self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
         # Halved permanently when memory runs out.
@@ -265,23 +264,23 @@ class Generator:
         )
         eos = self.network.generation_config.eos_token_id
         ends = torch.tensor(eos, dtype=torch.long, device=self.where.device)
-        finite = FiniteLogits(len(batch), self.where.device)
+        broken = torch.zeros(len(batch), dtype=torch.bool, device=self.where.device)
         share = REBUILD_SHARE if cache else 1
-        ending = Ending(batch, set(eos), rule, share, finite, self.stop)
+        ending = partial(end_replies, batch, rule, set(eos), self.stop, broken, share)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
-        processors = LogitsProcessorList([finite])
+        processors = LogitsProcessorList([partial(note_broken, broken)])
         if self._penalties:
             prompts = [reply.ids[: reply.start] for reply in batch]
             penalties = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
             padding = [width - len(reply.ids) for reply in batch]
-            processors.append(WithoutPadding(penalties, padding))
+            processors.append(partial(penalize, penalties, padding))
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
             for step in self._processors(self._sampling, [0], ends):
                 is_top_p = isinstance(step, TopPLogitsWarper)
                 processors.append(TopP(step.top_p) if is_top_p else step)
-            processors.append(SeededSampling(seeds, written, steps, width))
+            processors.append(partial(sample, draw(seeds, written, steps), width))
         for part in (self.network, self.network.base_model):
             if hasattr(part, "rope_deltas"):
                 part.rope_deltas = None  # models for images keep positions of the batch before
@@ -343,98 +342,80 @@ class GrowingLayer(DynamicLayer):
         return self.keys, self.values
 
 
-class FiniteLogits(LogitsProcessor):
-    """Notes in `broken` the rows with logits that are not finite."""
-
-    def __init__(self, rows: int, device: torch.device) -> None:
-        self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        # A token can be impossible, with minus infinity, but not all tokens.
-        self.broken |= ~scores.amax(-1).isfinite()
-        return scores
+def note_broken(
+    broken: torch.Tensor, input_ids: torch.Tensor, scores: torch.Tensor
+) -> torch.Tensor:
+    """Note the rows with logits that are not finite, as a step on logits that keeps them."""
+    # A token can be impossible, with minus infinity, but not all tokens.
+    broken |= ~scores.amax(-1).isfinite()
+    return scores
 
 
-class WithoutPadding(LogitsProcessor):
-    """Applies to each row its own penalties, without counting the padding."""
-
-    def __init__(self, penalties: Sequence[LogitsProcessorList], padding: Sequence[int]) -> None:
-        self.penalties, self.padding = penalties, padding
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        rows = [
-            steps(ids[None, start:], row[None])
-            for steps, ids, start, row in zip(
-                self.penalties, input_ids, self.padding, scores, strict=True
-            )
-        ]
-        return torch.cat(rows)
+def penalize(
+    penalties: Sequence[LogitsProcessorList],
+    padding: Sequence[int],
+    input_ids: torch.Tensor,
+    scores: torch.Tensor,
+) -> torch.Tensor:
+    """Apply to each row its own penalties, without counting the padding."""
+    rows = zip(penalties, input_ids, padding, scores, strict=True)
+    return torch.cat([steps(ids[None, start:], row[None]) for steps, ids, start, row in rows])
 
 
-class Ending(StoppingCriteria):
-    """Appends each new token to its reply, and decides which replies have ended.
+def end_replies(
+    batch: Sequence[Reply],
+    rule: StopRule,
+    ends: set[int],
+    stop: StoppingCriteria | None,
+    broken: torch.Tensor,
+    share: float,
+    input_ids: torch.Tensor,
+    scores: Any,
+    **options: Any,
+) -> torch.Tensor:
+    """Append each new token to its reply, and return which replies have ended.
 
     A reply ends at a token of `ends`, a stop string, a limit of `rule`, or logits that are not
-    finite. The batch stops once a `share` of its replies has ended.
+    finite (`broken`). The batch stops once a `share` of its replies has ended.
     """
-
-    def __init__(
-        self,
-        batch: Sequence[Reply],
-        ends: set[int],
-        rule: StopRule,
-        share: float,
-        finite: FiniteLogits,
-        stop: StoppingCriteria | None,
-    ) -> None:
-        self.batch, self.ends, self.rule, self.share = batch, ends, rule, share
-        self.finite, self.stop = finite, stop
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **options: Any) -> torch.Tensor:
-        none = torch.zeros(len(self.batch), dtype=torch.bool)
-        stopped = self.stop(input_ids, scores) if self.stop else none
-        columns = input_ids[:, -1].tolist(), stopped.tolist(), self.finite.broken.tolist()
-        for reply, token, at_stop, broken in zip(self.batch, *columns, strict=True):
-            if reply.end:
-                continue
-            self.rule.append(reply, token)
-            if broken:
-                reply.end = "not finite"
-            elif at_stop or token in self.ends:
-                reply.end = "complete"
-        ended = torch.tensor([bool(reply.end) for reply in self.batch], device=input_ids.device)
-        return ended | (ended.sum() >= self.share * len(ended))
+    none = torch.zeros(len(batch), dtype=torch.bool)
+    stopped = stop(input_ids, scores) if stop else none
+    columns = input_ids[:, -1].tolist(), stopped.tolist(), broken.tolist()
+    for reply, token, at_stop, is_broken in zip(batch, *columns, strict=True):
+        if reply.end:
+            continue
+        rule.append(reply, token)
+        if is_broken:
+            reply.end = "not finite"
+        elif at_stop or token in ends:
+            reply.end = "complete"
+    ended = torch.tensor([bool(reply.end) for reply in batch], device=input_ids.device)
+    return ended | (ended.sum() >= share * len(ended))
 
 
-class SeededSampling(LogitsProcessor):
-    """Turns greedy search into sampling with a random generator per row.
+def draw(seeds: Sequence[str], written: Sequence[int], steps: int) -> torch.Tensor:
+    """Return random numbers [reply, step] for further tokens of replies.
 
-    Random numbers depend only on a row's seed (hexadecimal digits) and step, so that a reply does
-    not change with batch size, order, or restart.
-
-    Args:
-        written: the number of tokens of each reply.
-        steps: the maximum number of steps.
-        start: the tokens of a row before the first step, padding included.
+    They depend only on a reply's seed (hexadecimal digits) and the number of its token, so that a
+    reply does not change with batch size, order, or restart.
     """
+    draws = [
+        np.random.default_rng(int(seed, 16)).random(before + steps)[before:]
+        for seed, before in zip(seeds, written, strict=True)
+    ]
+    return torch.tensor(np.array(draws))
 
-    def __init__(
-        self, seeds: Sequence[str], written: Sequence[int], steps: int, start: int
-    ) -> None:
-        self.start = start
-        draws = [
-            np.random.default_rng(int(seed, 16)).random(before + steps)[before:]
-            for seed, before in zip(seeds, written, strict=True)
-        ]
-        self.uniform = torch.tensor(np.array(draws))
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        cumulative = scores.double().softmax(-1).cumsum(-1)
-        draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
-        chosen = torch.searchsorted(
-            cumulative, (draw * cumulative[:, -1])[:, None], right=True
-        ).clamp(max=scores.shape[1] - 1)
-        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
+def sample(
+    uniform: torch.Tensor, start: int, input_ids: torch.Tensor, scores: torch.Tensor
+) -> torch.Tensor:
+    """Turn greedy search into sampling with the numbers of `draw`; rows had `start` tokens."""
+    cumulative = scores.double().softmax(-1).cumsum(-1)
+    at_step = uniform[:, input_ids.shape[1] - start].to(scores.device)
+    chosen = torch.searchsorted(
+        cumulative, (at_step * cumulative[:, -1])[:, None], right=True
+    ).clamp(max=scores.shape[1] - 1)
+    return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
 class TopP(TopPLogitsWarper):

@@ -70,7 +70,7 @@ BIASES = {
 }
 # Tensors that only images and sounds need.
 OTHER_SENSES = ("v.", "a.", "mm.")
-# Factors by which rotary frequencies are divided, as of Llama 3.1.
+# Factors that divide rotary frequencies, for example of Llama 3.1.
 ROPE_FACTORS = "rope_freqs.weight"
 # The same for short and for long texts, by transformers' names.
 LONG_FACTORS = {f"{kind}_factor": f"rope_factors_{kind}.weight" for kind in ("short", "long")}
@@ -108,7 +108,7 @@ LLAMA_SERVER = (
 
 
 class GGUF:
-    """A GGUF file, of which everything is used."""
+    """A GGUF file; we use everything in it, or refuse it."""
 
     def __init__(self, path: Path) -> None:
         """Read the metadata; raises BadInput for a part of a file."""
@@ -239,7 +239,7 @@ class GGUF:
             backend.normalizer, backend.pre_tokenizer = normalizers.Replace(" ", "▁"), None
             blanks = decoders.Replace("▁", " ")
             backend.decoder = decoders.Sequence([blanks, decoders.ByteFallback(), decoders.Fuse()])
-        if kind != "gemma4":  # whose chat template puts the first token
+        if kind != "gemma4":  # its chat template puts the first token
             usual = kind == "llama" or name in WHOLE_WORDS
             tokenizer.add_bos_token = self._token("add_bos_token", usual)
             if tokenizer.add_bos_token and self._token("bos_token_id") is None:
@@ -276,7 +276,7 @@ class GGUF:
         )
 
     def _complete_long_positions(self, config: Any, keys: dict[str, Any]) -> None:
-        """Put the factors for short and long texts into `config`, as of Phi 3 with 128K."""
+        """Put the factors for short and long texts, for example of Phi 3, into `config`."""
         factors = {key: self._values(name) for key, name in LONG_FACTORS.items()}
         if all(factors.values()) and hasattr(config, "original_max_position_embeddings"):
             length = self._keys["rope.scaling.original_context_length"]
@@ -344,7 +344,7 @@ def _complete_attention(config: Any, keys: dict[str, Any]) -> None:
     layers = getattr(config, "layer_types", None)
     pattern = keys.get("attention.sliding_window_pattern")
     if pattern is not None and layers:
-        if not isinstance(pattern, list):  # the last of so many layers sees everything
+        if not isinstance(pattern, list):  # every `pattern`-th layer sees everything
             pattern = [pattern == 0 or (k + 1) % pattern != 0 for k in range(len(layers))]
         names = {True: "sliding_attention", False: "full_attention"}
         config.layer_types = layers = [names[bool(slides)] for slides in pattern]
@@ -417,6 +417,6 @@ def _is_neutral(key: str, value: Any) -> bool:
 
 
 def _first(names: list[str]) -> str:
-    """Return the first three names, and the number of the others."""
+    """Return the first three names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

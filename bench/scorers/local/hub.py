@@ -160,25 +160,17 @@ def _check(model: str, files: Location) -> None:
                 raise BadInput(f"{model}: {problem}; fetch it with `git lfs pull`")
     if gguf:
         return
-    if not {"config.json", ADAPTER_CONFIG} & set(names):
-        ggufs = [name for name in names if name.endswith(".gguf")]
-        hint = f"; give the file itself: {folder / ggufs[0]}" if ggufs else ""
-        raise BadInput(
-            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
-        )
     if ADAPTER_CONFIG in names:
         if not any(name.endswith(".safetensors") for name in names):
             _refuse_pickles(model, names)
     elif WEIGHTS not in names:
         shards = shard_names(folder)
-        missing = [name for name in shards if not (folder / name).is_file()]
         _refuse_pickles(model, shards)
-        if missing:
-            problem = f"lacks {missing[0]}, which {WEIGHTS_INDEX} lists"
-            raise BadInput(f"{model}: {problem}; complete the download")
         if not shards:
             nested = [f"{path.parent.name}/{path.name}" for path in sorted(folder.glob("*/*"))]
             _refuse_other_weights(model, [*names, *nested], f"give the file itself: {folder}/FILE")
+    if not {"config.json", ADAPTER_CONFIG} & set(names):
+        raise BadInput(f"{model}: has no config.json, so it holds no transformers checkpoint")
     if "generation_config.json" in names:
         # transformers would ignore a damaged file, and decode otherwise.
         read_settings(folder / "generation_config.json")

@@ -16,7 +16,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.chat_template import chat_template_of
-from bench.scorers.local.checkpoint import SERVE, Pretrained, quantization, tokenizer_of
+from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained, quantization, tokenizer_of
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Classifier, Masked
 from bench.scorers.local.gguf import GGUF, LLAMA_SERVER
@@ -84,9 +84,6 @@ def load(
             tokenizer.chat_template = chat_template_of(tokenizer, *described)
         if label_names and kind != "classifier":
             raise BadInput(f"model {model}: takes no --label-names; leave it out")
-        if kind != "causal":
-            reason = f"model {model} is a {kind} model and writes no replies"
-            generation.refuse(generation.changed(), reason)
         if gguf:
             gguf.complete(config)
             gguf.check_tensors(config)
@@ -106,11 +103,13 @@ def load(
         if trust_remote_code:
             identity["trust_remote_code"] = True
         pretrained = Pretrained(network.eval(), tokenizer, where, identity)
-        if kind == "causal":
-            return Causal(pretrained, generation=generation)
+        loaded: LocalModel
         if kind == "classifier":
-            return Classifier(pretrained, label_names=label_names)
-        return Masked(pretrained)
+            loaded = Classifier(pretrained, label_names)
+        else:
+            loaded = Causal(pretrained) if kind == "causal" else Masked(pretrained)
+        loaded.follow(generation)
+        return loaded
     except BadInput:
         raise
     except (Exception, SystemExit) as error:  # code and files of others can be wrong in any way

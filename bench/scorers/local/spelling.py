@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.scorers.base import Unanswerable
+from bench.scorers.base import Options, Unanswerable, each
 
 LETTER = re.compile("[A-Za-z]")
 # The distance from a letter to its full-width form.
@@ -33,32 +33,33 @@ class Spelled(NamedTuple):
     before: Ids  # the text, without a trailing blank if the options' tokens include it
     options: list[list[Ids]]  # the spellings of each option, to sum their probabilities
 
-    @property
-    def tokens(self) -> set[int]:
-        """The tokens of the text and of all options."""
-        return {*self.before, *chain(*chain(*self.options))}
-
-    @property
-    def longest(self) -> int:
-        """The tokens of the text with its longest option."""
-        return len(self.before) + max(map(len, chain(*self.options)), default=0)
-
 
 def spell(
-    model: str,
-    tokenizer: Any,
+    model: Any,
     encode: Callable[[Sequence[str]], list[list[int]]],
     texts: Sequence[str],
-    choices: Sequence[Sequence[str]],
+    options: Options,
+    n_more: int,
 ) -> list[Spelled]:
-    """Encode the options of each text; `encode` encodes texts before a continuation."""
+    """Encode the options of each text, and check that a model can read them.
+
+    Args:
+        model: a `LocalModel`.
+        encode: encodes texts before a continuation.
+        options: of all texts, or of each.
+        n_more: how many more tokens the model reads than those of a text with an option.
+    """
+    choices = each(options, len(texts))
     spellings = [_spellings(options) for options in choices]
     pairs = list(zip(texts, spellings, strict=True))
     strings = {BLANKS.sub("", text): None for text in texts} | dict.fromkeys(texts)
     strings |= {text + s: None for text, options in pairs for option in options for s in option}
     ids = dict(zip(strings, map(tuple, encode(list(strings))), strict=True))
-    result = [_spell(tokenizer, *pair, ids) for pair in pairs]
-    Unanswerable.check(model, list(map(_problem, result, choices)))
+    result = [_spell(model.tokenizer, *pair, ids) for pair in pairs]
+    Unanswerable.check(model.id, list(map(_problem, result, choices)))
+    complete = [[(*before, *ids) for ids in chain(*spelt)] for before, spelt in result]
+    longest = [max(map(len, rows)) + n_more for rows in complete]
+    model.check_texts([set(chain(*rows)) for rows in complete], longest, "the text with its reply")
     return result
 
 
