@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -140,16 +142,21 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         return {**tokenizer(premises, hypotheses, **shape), "labels": wanted}
 
     class Saving(transformers.TrainerCallback):
-        """Shows the progress, and saves by the minute."""
+        """Saves by the minute, and after the step in which the user interrupts the training."""
 
-        saved = time.monotonic()
+        saved, is_interrupted = time.monotonic(), False
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             bar.update(state.global_step - bar.n)
             control.should_save |= time.monotonic() - self.saved > SAVE_SECONDS
+            if self.is_interrupted:
+                control.should_save = control.should_training_stop = True
 
         def on_save(self, *_: Any, **__: Any) -> None:
             self.saved = time.monotonic()
+
+        def interrupt(self, *_: Any) -> None:
+            self.is_interrupted = True
 
     steps = -(-len(pairs) // 32)  # of an epoch
     arguments = transformers.TrainingArguments(
@@ -168,10 +175,20 @@ def _fit(model: Any, pairs: Pairs, about: Any, work: Path) -> None:
         if not read_json(folder / "trainer_state.json"):  # it is written last
             shutil.rmtree(folder)
     last = get_last_checkpoint(str(work))
-    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[Saving()])
+    saving = Saving()
+    trainer = transformers.Trainer(model.network, arguments, batch, pairs, callbacks=[saving])
     trainer.remove_callback(transformers.PrinterCallback)
     with (
         progress(about["epochs"] * steps, f"training {work.parent}", "steps") as bar,
         explain_others(RunFailed, "the training broke off: ", f"; {CONTINUES}"),
     ):
-        trainer.train(resume_from_checkpoint=last)
+        # Other threads of a program get no signals.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, saving.interrupt) if is_main else None
+        try:
+            trainer.train(resume_from_checkpoint=last)
+        finally:
+            if is_main:
+                signal.signal(signal.SIGINT, before)
+    if saving.is_interrupted:
+        raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """Train NLI classifiers: corpora in every style, the same end after a kill, errors."""
 
 import json
+import signal
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -151,14 +152,18 @@ def test_a_classifier_keeps_the_order_of_its_labels(corpus, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("step", "kept"), [(1, []), (8, [6])])
+@pytest.mark.parametrize(
+    ("step", "is_killed", "kept"), [(1, True, []), (8, True, [6]), (1, False, [1]), (8, False, [8])]
+)
 def test_an_interrupted_training_ends_as_one_that_was_not(
-    base, corpus, tmp_path, monkeypatch, refusal, step, kept
+    base, corpus, tmp_path, monkeypatch, refusal, step, is_killed, kept
 ):
     def advance(bar, n=1):
         bar.n += n
         if bar.desc.startswith("training") and bar.n == step:
-            raise KeyboardInterrupt
+            if is_killed:
+                raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     options = {"epochs": 4, "seed": 3}
     train(base, corpus, tmp_path / "whole", **options)

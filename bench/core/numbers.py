@@ -37,7 +37,7 @@ def signed(value: float) -> str:
         >>> signed(48.61), signed(-2.44), signed(0.031)
         ('+49', '−2.4', '+0.031')
     """
-    digits = sum(abs(value) < size for size in (10, 1, 0.1))
+    digits = sum(float(abs(value)) < size for size in (10, 1, 0.1))
     text = decimals(value, digits if value else 0)
     return f"+{text}" if value > 0 else text
 

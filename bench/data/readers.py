@@ -654,7 +654,7 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
             name = f"{table}.{toml_key(key)}".lstrip(".")
             tables += f"\n[{name}]\n{to_toml(value, name)}"
         else:
-            lines += f"{toml_key(key)} = {_toml_value(value)}\n"
+            lines += f"{toml_key(key)} = {_toml_value(value, in_lines=True)}\n"
     return lines + tables  # a key below the heading of a table would belong to that table
 
 
@@ -663,11 +663,17 @@ def toml_key(name: str) -> str:
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name)
 
 
-def _toml_value(value: Any) -> str:
+def _toml_value(value: Any, in_lines: bool = False) -> str:
+    """Write a value; a text of several lines can be written as such."""
     if isinstance(value, Mapping):
         cells = (f"{toml_key(key)} = {_toml_value(cell)}" for key, cell in value.items())
         return f"{{{', '.join(cells)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml_value, value))}]"
     # JSON's strings are TOML's, except for DEL.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+    if not (in_lines and isinstance(value, str) and "\n" in value):
+        return text
+    # Match complete escapes: `\\n` is a backslash and an n.
+    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], text[1:-1])
+    return f'"""\n{lines}"""'

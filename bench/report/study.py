@@ -241,19 +241,18 @@ def _as_file(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def _named(parts: list[Any]) -> list[Any]:
+def _check_names_differ(parts: list[Any]) -> list[Any]:
     """Refuse two variants of a benchmark, or two analyses of a notebook, with equal names."""
-    names = [part.name for part in parts]
+    names = [part.name or "" for part in parts]
     for name in names:
         if names.count(name) > 1:
-            kind = "variants" if isinstance(parts[0], Variant) else "analyses"
-            raise ValueError(f"two {kind} have the name {name or ''!r}; give each a `name`")
+            raise ValueError(f"two entries have the name {name!r}; give each a `name`")
     return parts
 
 
 # One, or a list.
 Listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-Named = AfterValidator(_named)
+Named = AfterValidator(_check_names_differ)
 NotEmpty = Field(min_length=1)
 
 

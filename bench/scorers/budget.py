@@ -16,11 +16,9 @@ class Budget:
         """Count a request before sending it."""
         with self._lock:
             if self._used >= self.requests:
-                owner, remedy = "", "give more by --budget-requests"
-                if self.owner:
-                    owner, remedy = f" of {self.owner}", "give more in its limits"
+                owner = f" of {self.owner}" if self.owner else ""
                 problem = f"the budget of {self.requests:,} requests{owner} is spent"
-                raise BudgetSpent(f"{problem}; {remedy}")
+                raise BudgetSpent(f"{problem}; give more by --budget-requests, or a study's limits")
             self._used += 1
 
 

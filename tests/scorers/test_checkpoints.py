@@ -62,9 +62,6 @@ def test_a_weight_without_a_place_is_refused_unless_it_changes_no_number(tmp_pat
 def test_packed_weights_need_a_method_of_quantization(model, refusal, dtype):
     rewrite(model, lambda weights: {name: weights[name].to(dtype) for name in weights})
     assert "config.json names no method" in refusal(load, str(model))
-    weights = load_file(model / "model.safetensors")
-    save_file(weights, model / "model.safetensors", {"format": "mlx"})
-    assert "is an export for MLX" in refusal(load, str(model))
 
 
 EYE = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "image_size": 28}
@@ -167,18 +164,18 @@ def test_an_architecture_that_only_its_author_names_has_the_kind_of_its_type(mod
 
 
 @pytest.mark.parametrize(
-    ("type", "kind", "message"),
+    ("type", "kind"),
     [
-        ("electra", "ElectraForPreTraining", "is a discriminator ({}), which"),
-        ("funnel", "FunnelForPreTraining", "is a discriminator ({}), which"),
-        ("bert", "BertForMultipleChoice", "has a multiple-choice head ({}), which"),
-        ("gpt2", "OwnForMultipleChoice", "has a multiple-choice head ({}), which"),
+        ("electra", "ElectraForPreTraining"),
+        ("funnel", "FunnelForPreTraining"),
+        ("bert", "BertForMultipleChoice"),
+        ("gpt2", "OwnForMultipleChoice"),
     ],
 )
-def test_a_head_that_predicts_no_words_is_named(model, refusal, type, kind, message):
+def test_a_head_that_predicts_no_words_is_named(model, refusal, type, kind):
     entries = {"model_type": type, "architectures": [kind]}
     (model / "config.json").write_text(json.dumps(entries))
-    assert message.format(kind) in refusal(load, str(model))
+    assert f"predicts no words ({kind} is" in refusal(load, str(model))
 
 
 CODE_OF_A_MODEL = """
@@ -376,7 +373,7 @@ def test_an_adapter_in_the_layers_has_the_numbers_of_peft(tmp_path, llama, optio
     ("options", "says"),
     [
         ({"kind": "PromptTuningConfig", "num_virtual_tokens": 2}, "PROMPT_TUNING"),
-        ({"kind": "LoraConfig", **QV, "alora_invocation_tokens": [9]}, "only peft's PeftModel"),
+        ({"kind": "LoraConfig", **QV, "alora_invocation_tokens": [9]}, "peft's PeftModel alone"),
     ],
 )
 def test_an_adapter_outside_of_the_layers_is_refused(tmp_path, llama, refusal, options, says):

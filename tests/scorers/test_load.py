@@ -290,7 +290,7 @@ INDEX = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": "weights.bi
         ("weights.bin", {"pytorch_model.bin.index.json": INDEX}, "pickled (weights.bin)"),
         ("weights.bin", {"model.safetensors.index.json": INDEX}, "pickled (weights.bin)"),
         ("model.safetensors", {}, "cannot be loaded as a model"),
-        ("adapter_model.bin", {"adapter_config.json": {}}, "pickled (adapter_model.bin)"),
+        ("adapter_model.bin", {"adapter_config.json": {}}, "is an adapter (adapter_config.json)"),
     ],
 )
 @pytest.mark.parametrize("trained", [False, True])

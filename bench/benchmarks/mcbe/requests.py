@@ -50,7 +50,7 @@ SEPARATOR = "|"
 SEVEREST = 10
 # The analysis of a simulated respondent that follows the stereotype.
 DENIAL = "这句话没有偏见。"
-# The fields of the judge's prompt, of which the first is the reply.
+# The fields of the judge's prompt, the reply first.
 JUDGED = ("analysis", "reference", "maximum", "criterion")
 # The limit of tokens for a reply in words, as in the release.
 LONG = 512
@@ -209,7 +209,7 @@ def _classification(
             random.Random(f"{seed}:{item.category}").shuffle(labels)
         # The released prompt shows the labels as Python prints a list.
         listed = separator.join(labels) if isinstance(separator, str) else str(labels)
-        ask = _generate(item, "sc", prompts)
+        ask = _request(item, "sc", prompts)
         key = Key(answers=item.labels, correct=item.subtype)
         answer = ask("answer", prompt="", key=key, max_new_tokens=LONG)
         if order != "judge":
@@ -221,8 +221,10 @@ def _classification(
         yield replace(answer, after="order", then=partial(_ordered, template, listed, item))
 
 
-def _generate(item: Instance, task: str, prompts: PromptSet) -> partial[Request]:
-    request = partial(Request, item.category, task, item.item_id, request_type="generate")
+def _request(
+    item: Instance, task: str, prompts: PromptSet, request_type: str = "generate"
+) -> partial[Request]:
+    request = partial(Request, item.category, task, item.item_id, request_type=request_type)
     return partial(request, prompt_version=prompts.label)
 
 
@@ -250,10 +252,8 @@ def _scenarios(
     template = prompts.prompt("scenario_selection", ("sentence1", "sentence2"))
     options = tuple(LETTERS)
     for item in items:
-        ask = partial(
-            Request, item.category, "ss", item.item_id, request_type=request_type, options=options
-        )
-        ask = partial(ask, prompt_version=prompts.label, max_new_tokens=SHORT, until=until)
+        ask = _request(item, "ss", prompts, request_type)
+        ask = partial(ask, options=options, max_new_tokens=SHORT, until=until)
         pairs = list(combinations(item.words, 2))
         # The list starts with the group that the stereotype is about.
         for biased, ordered in (("A", pairs), ("B", [(b, a) for a, b in pairs])):
@@ -269,7 +269,7 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
     judge = prompts.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
     criteria = _criteria(prompts)
     for item in items:
-        ask = _generate(item, "ba", prompts)
+        ask = _request(item, "ba", prompts)
         prompt = template.format(word=item.words[0], sentence=_default(item))
         key = Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation)
         yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG)
@@ -301,7 +301,7 @@ def _scoring(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Ite
     for item in items:
         prompt = template.format(sentence=_default(item))
         key = Key(grades, biased="0", correct=f"{item.score:g}")
-        ask = _generate(item, "bs", prompts)
+        ask = _request(item, "bs", prompts)
         yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG, until=until)
 
 

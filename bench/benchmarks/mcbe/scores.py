@@ -45,7 +45,7 @@ ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
 METRICS = read_metrics(__file__, rounding=ROUNDING)
 # The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
-# The scores of a task or of several, whose notes say what is left out.
+# The scores with a note on what is left out.
 SCORES = ("score", "score_common", "score_by_task", "score_by_instance")
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
@@ -52,10 +52,6 @@ HEADERS = {
 }
 PATHS = ("chat/completions", "completions")
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
-
-T = TypeVar("T")
-# Sends a request, again after failures, and returns its answer.
-Ask = Callable[[Request], Awaitable[Answer]]
 
 
 class Client:
@@ -113,7 +109,7 @@ class Client:
             raise error.response.extensions["refusal"] from None
         return content.response
 
-    async def until_read(self, ask: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    async def until_read(self, ask: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """Return an answer; ask again if it cannot be read, and at last raise `Broken`."""
         for _ in range(TRIES_OF_BROKEN - 1):
             try:
@@ -124,7 +120,10 @@ class Client:
         return await ask(*arguments)
 
     def stream(
-        self, requests: Sequence[Request], ask: Ask, answered: dict[str, Request]
+        self,
+        requests: Sequence[Request],
+        ask: Callable[[Request], Awaitable[Answer]],
+        answered: dict[str, Request],
     ) -> Iterator[tuple[Request, Answer]]:
         """Yield requests with their answers, as they come.
 
@@ -133,8 +132,8 @@ class Client:
 
         Args:
             requests: of one or more types.
-            ask: raises `Broken` for an answer that it cannot read, and other `Unanswered` if this
-                error is the answer.
+            ask: sends a request, again after failures; raises `Broken` for an answer that it
+                cannot read, and other `Unanswered` if this error is the answer.
             answered: a request of each type that the server has answered; we add to it.
         """
         self.last_answer, self.reason = time.monotonic(), ""

@@ -112,9 +112,7 @@ class LocalModel(Model):
 
     def follow(self, generation: Generation) -> None:
         """Generate replies by these options; refuse them if the model cannot follow them."""
-        generation.refuse(
-            generation.changed(), f"model {self.id} is a {self.kind} and writes no replies"
-        )
+        generation.refuse(generation.changed(), f"model {self.id} writes no replies")
 
     def check_texts(
         self, texts: Iterable[Collection[int]], lengths: Sequence[int], name: str = "the text"
@@ -246,13 +244,11 @@ def _refuse_packed(model: str, folder: Path) -> None:
     """Refuse quantized weights for which config.json names no method."""
     for file in [WEIGHTS] if (folder / WEIGHTS).is_file() else shard_names(folder):
         with safe_open(folder / file, "pt") as content:
-            is_mlx = (content.metadata() or {}).get("format") == "mlx"
             for name in content.keys():  # noqa: SIM118  # it is no mapping
                 dtype = content.get_slice(name).get_dtype()
                 if dtype not in FLOATS and name.endswith("weight"):
                     raise BadInput(
-                        f"{model}: {'is an export for MLX, whose' if is_mlx else 'its'} weights "
-                        f"are quantized ({name} is stored as {dtype}), and config.json names no "
-                        "method by which transformers could read them; give the model that it was "
-                        f"made from, or {SERVE}"
+                        f"{model}: its weights are quantized ({name} is stored as {dtype}), and "
+                        "config.json names no method by which transformers could read them, as in "
+                        f"an export for MLX; give the model that it was made from, or {SERVE}"
                     )

@@ -226,11 +226,7 @@ class GGUF:
                 digits = pre_tokenizers.Digits(individual_digits=True)
                 backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
             elif name not in AS_GPT2:
-                raise BadInput(
-                    f"{self.path}: splits texts as {name} (tokenizer.ggml.pre), which is not known "
-                    "here, so the tokens would be others than in training; give the model's folder "
-                    f"with its tokenizer.json, or {LLAMA_SERVER}"
-                )
+                raise self._refusal(f"splits texts as {name} (tokenizer.ggml.pre)")
         kind = self._token("model")
         if kind == "gpt2":
             backend.model.ignore_merges = name in WHOLE_WORDS
@@ -301,18 +297,15 @@ class GGUF:
 
     def _refuse_part(self, number: int, n_parts: int) -> None:
         """Raise BadInput for one of several parts."""
-        if n_parts < 2:
-            return
-        match = PART.fullmatch(self.path.name)
-        stem = match[1] if match else self.path.stem
-        names = [f"{stem}-{k:05d}-of-{n_parts:05d}.gguf" for k in range(1, n_parts + 1)]
-        missing = [name for name in names if not (self.path.parent / name).is_file()]
-        lacks = f" ({_first(missing)} is not in its folder)" if match and missing else ""
-        raise BadInput(
-            f"{self.path}: is part {number} of {n_parts} of a model{lacks}; join the parts with "
-            f"`llama-gguf-split --merge {names[0]} {stem}.gguf` and give the result, or "
-            f"{LLAMA_SERVER}"
-        )
+        if n_parts > 1:
+            match = PART.fullmatch(self.path.name)
+            stem = match[1] if match else self.path.stem
+            first = f"{stem}-00001-of-{n_parts:05d}.gguf"
+            raise BadInput(
+                f"{self.path}: is part {number} of {n_parts} of a model; join the parts with "
+                f"`llama-gguf-split --merge {first} {stem}.gguf` and give the result, or "
+                f"{LLAMA_SERVER}"
+            )
 
     def _refusal(self, problem: str) -> BadInput:
         return BadInput(

@@ -160,10 +160,7 @@ def _check(model: str, files: Location) -> None:
                 raise BadInput(f"{model}: {problem}; fetch it with `git lfs pull`")
     if gguf:
         return
-    if ADAPTER_CONFIG in names:
-        if not any(name.endswith(".safetensors") for name in names):
-            _refuse_pickles(model, names)
-    elif WEIGHTS not in names:
+    if not {ADAPTER_CONFIG, WEIGHTS} & set(names):
         shards = shard_names(folder)
         _refuse_pickles(model, shards)
         if not shards:

@@ -31,19 +31,20 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
     """
     names = getattr(config, "architectures", None) or []
     named = ", ".join(names) or config.model_type
-    if named.endswith("ForMultipleChoice"):
-        raise BadInput(
-            f"{model}: has a multiple-choice head ({named}), which predicts no words; give the "
-            "masked language model that it was trained from, for example "
-            "google-bert/bert-base-chinese, or ask the head by a function of yours, as "
-            "python:MODULE:FUNCTION"
-        )
     own_classes = dict(getattr(config, "auto_map", None) or {}) if own_code else {}
     of_each = (_kinds_of_architecture(name, config, own_classes) for name in names)
     kinds = next(filter(None, of_each), [])
     if not kinds and not any(hasattr(transformers, name) for name in names):
         # GGUF files have no architecture, and some checkpoints a name that nobody else has.
         kinds = _kinds_of_type(config, own_classes)
+    is_discriminator = not kinds and named in PRETRAINED and config.model_type in MASKED
+    if is_discriminator or named.endswith("ForMultipleChoice"):
+        raise BadInput(
+            f"{model}: predicts no words ({named} is a discriminator or a multiple-choice head); "
+            "give the masked language model that it was trained with or from, for example "
+            "google/electra-small-generator, or ask it by a function of yours, as "
+            "python:MODULE:FUNCTION"
+        )
     kind = kinds[0] if kinds else ""
     if "masked" in kinds and not getattr(config, "causal", False):
         kind = "masked"  # XLM has one class for masked and for causal models
@@ -54,12 +55,6 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
     for name, auto_class, types in KINDS:
         if name == kind and (auto_class.__name__ in own_classes or config.model_type in types):
             return kind, auto_class
-    if named in PRETRAINED and config.model_type in MASKED:
-        raise BadInput(
-            f"{model}: is a discriminator ({named}), which tells replaced words from others and "
-            "predicts no words; give the generator that was trained with it, for example "
-            "google/electra-small-generator for google/electra-small-discriminator"
-        )
     raise BadInput(
         f"{model}: the architecture {named} of the type {config.model_type} is not supported; "
         "supported: causal, masked, classifier models that transformers' auto classes load"

@@ -134,11 +134,12 @@ def _adapt(model: str, network: Any, files: Location) -> None:
         problem = f"its adapter_config.json cannot be read by peft {version('peft')} ({error})"
         raise BadInput(f"{model}: {problem}; update peft") from error
     adapter = f"{model}: the adapter ({config.peft_type.value})"
+    unsupported = (
+        f"{adapter} is followed by peft's PeftModel alone, which is not supported; give an adapter "
+        "of weights, such as LoRA, or the folder of peft's `merge_and_unload`"
+    )
     if config.is_prompt_learning or getattr(config, "alora_invocation_tokens", None):
-        raise BadInput(
-            f"{adapter} works by tokens before or in each text, which only peft's PeftModel "
-            "follows; give an adapter of weights, such as LoRA"
-        )
+        raise BadInput(unsupported)
     try:
         config.base_model_name_or_path = None  # peft would warn of another name
         adapted = peft.get_peft_model(network, config)
@@ -152,7 +153,4 @@ def _adapt(model: str, network: Any, files: Location) -> None:
     if wrong := sorted(key for name in names for key in getattr(loading, name)):
         raise BadInput(f"{adapter} does not fit its base model (weights {wrong[0]})")
     if not torch.allclose(logits, expected, equal_nan=True):
-        raise BadInput(
-            f"{adapter} is followed by peft's PeftModel alone, which is not supported; merge it "
-            "into its base model (peft's `merge_and_unload`) and give that folder"
-        )
+        raise BadInput(unsupported)

@@ -38,10 +38,9 @@ SPARSE = 0.9
 # Maximum error of hidden states of a tree, relative to their norm.
 TOLERANCE = {torch.float32: 1e-3}
 LOW_PRECISION_TOLERANCE = 0.05
-# For the self-test: tokens of a stretch of the tree, and of the longest text of a tree, which is
-# within all windows, and of a batch.
+# For the self-test: tokens of a stretch of the tree, and lengths of the texts of a batch.
 TRIAL_TOKENS = 7
-IN_TREE, IN_BATCH = 9, 40
+TRIAL_LENGTHS = (40, 9, 2)
 # Configuration entries that limit how far back a token sees; transformers' masks apply these.
 MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
 # Further entries of this kind, which only the model's own code applies.
@@ -86,12 +85,12 @@ class LogprobReader:
         can_share = by_mask and module.__name__.startswith("transformers.") and not distributed
         # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
         self._by_block = can_share and where.device.type == "cpu"
-        self._trees = can_share and self._same_as_alone(self._in_tree, IN_TREE)
+        self._trees = can_share and agree(self._in_tree(), network.dtype)
         if self._by_block and not self._trees:
             self._by_block = False
-            self._trees = self._same_as_alone(self._in_tree, IN_TREE)
+            self._trees = agree(self._in_tree(), network.dtype)
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
-        self.in_batches = self._same_as_alone(self._in_batch, IN_BATCH)
+        self.in_batches = agree(self._in_batch(), network.dtype)
         self.tally = Tally()  # without the tests
         # Halved permanently when memory runs out.
         self._tree_tokens = where.tree_tokens
@@ -330,35 +329,30 @@ class LogprobReader:
         dtype = self.network.dtype
         return not (close(first, second, dtype) and close(shorter, first, dtype))
 
-    def _same_as_alone(
-        self, states: Callable[[Sequence[Sequence[int]]], Iterable[torch.Tensor]], longest: int
-    ) -> bool:
-        """Return whether texts that are computed together have the same states as one by one."""
-        limit = n_positions(self.network)  # None is no limit
-        ids = trial_ids(self.network, longest + 15).tolist()
-        start, other = ids[:5], ids[longest:]
-        texts = [ids[:longest], start + other[:6], start + other[6:8], ids[:2] + other[9:]]
-        texts = [text[:limit] for text in [*texts, other[:2]]]
-        alone = (
-            self._states(input_ids=torch.tensor([text], device=self.where.device))[0]
-            for text in texts
-        )
-        return agree(zip(states(texts), alone, strict=True), self.network.dtype)
-
-    def _in_batch(self, texts: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
+    def _in_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the states of texts in a padded batch, and of each text by itself."""
+        limit = n_positions(self.network) or max(TRIAL_LENGTHS)
+        ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
+        texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
         batch, mask = padded(texts, self.padding, self.where.device)
         together = self._states(input_ids=batch, attention_mask=mask)
         for text, states in zip(texts, together, strict=True):
-            yield states[: len(text)]
+            yield states[: len(text)], self._alone(text)
 
-    def _in_tree(self, texts: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
+    def _in_tree(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the states of texts in a tree, and of each text by itself."""
         self.tally = Tally()
+        ids = trial_ids(self.network, 24).tolist()
+        texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
         self._walk(tree, np.arange(len(tree)), lambda part, states, cache: parts.append(states))
         states = torch.cat(parts)
-        for path in tree.paths:
-            yield states[torch.from_numpy(path)]
+        for text, path in zip(texts, tree.paths, strict=True):
+            yield states[torch.from_numpy(path)], self._alone(text)
+
+    def _alone(self, text: Sequence[int]) -> torch.Tensor:
+        return self._states(input_ids=torch.tensor([text], device=self.where.device))[0]
 
 
 @torch.inference_mode()
