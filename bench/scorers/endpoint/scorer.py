@@ -23,9 +23,12 @@ from bench.scorers.endpoint.responses import NO_LOGPROBS
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
-# Fields that request the probabilities of a prompt's tokens: OpenAI's `echo`, and vLLM's own. Some
-# servers have to generate one more token.
-OF_PROMPT = {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True, "prompt_logprobs": 0}
+# Fields that request the probabilities of a prompt's tokens: vLLM's own, or OpenAI's. Some servers
+# have to generate one more token, and some refuse a field that they do not know.
+OF_PROMPT: tuple[dict[str, Any], ...] = (
+    {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
+    {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
+)
 # Entries of `run.json` about who answers: the service's name for the model, the host after
 # redirects, the provider behind a router, and the state of the server.
 ANSWERED = {
@@ -79,6 +82,7 @@ class Endpoint(Model):
         self._chat = Chat(self.server.model, generation, limits.leave_out)
         self._client = Client(self.server, limits)
         self.unsupported: dict[str, str] = {}
+        self._of_prompt = OF_PROMPT[0]
         # Who answers, by the entries of `ANSWERED`; the first model and host are the run's.
         self._answered: dict[str, list[str]] = {role: [] for role in ANSWERED}
         self._refused = 0
@@ -155,7 +159,7 @@ class Endpoint(Model):
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
     async def _complete(self, text: str) -> Any:
-        return await self._send("completions", {"prompt": text, **OF_PROMPT})
+        return await self._send("completions", {"prompt": text, **self._of_prompt})
 
     async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
@@ -212,9 +216,11 @@ class Endpoint(Model):
             pass
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
-        if reason := await self._problem_of_prompt():
-            problem = "the server tells no probabilities of a text's tokens"
-            self.unsupported["nll"] = f"{problem} ({reason})"
+        for self._of_prompt in OF_PROMPT:
+            reason = await self._problem_of_prompt()
+            if not reason:
+                return
+        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
 
     async def _problem_of_prompt(self) -> str:
         """Return why the server reports no right probabilities of a text's tokens; "" if it does.
