@@ -26,8 +26,7 @@ OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 def main() -> int:
     """Run the command, turn an error into one line, and return the exit status."""
     if sys.stdout is None:
-        say("bench: standard output: cannot be written (it is closed)")
-        return 1
+        return _failed("standard output: cannot be written (it is closed)")
     try:
         status = _status()
         sys.stdout.flush()
@@ -36,16 +35,20 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more
         if isinstance(error, BrokenPipeError):
             return 128 + signal.SIGPIPE
-        say(f"bench: standard output: cannot be written ({error.strerror})")
-        return 1
+        return _failed(f"standard output: cannot be written ({error.strerror})")
+
+
+def _failed(problem: object, status: int = 1) -> int:
+    """Say what went wrong, and return the exit status."""
+    say(f"bench: {problem}")
+    return status
 
 
 def _status(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()
     except OSError:
-        say("bench: the working folder is gone; change to another one")
-        return 2
+        return _failed("the working folder is gone; change to another one", 2)
     try:
         status = int(app(arguments, standalone_mode=False) or 0)
         if status == INTERRUPTED:  # newer versions of typer return it for Ctrl-C
@@ -54,18 +57,16 @@ def _status(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # typer raises this for a closed pipe
             raise error.__context__ from None
-        say(f"bench: code of a model or a plug-in has ended the command: sys.exit({error.code!r})")
-        return 1
+        call = f"sys.exit({error.code!r})"
+        return _failed(f"code of a model or a plug-in has ended the command: {call}")
     except (BadInput, RunFailed) as error:
-        say(f"bench: {error}")
-        return 2 if isinstance(error, BadInput) else 1
+        return _failed(error, 2 if isinstance(error, BadInput) else 1)
     except typer.Abort as error:  # older ones raise this
         raise KeyboardInterrupt from error
     except OSError as error:  # the disk is full, a folder is gone
         if not error.filename and error.errno in OUTPUT_ERRORS:
             raise
-        say(f"bench: {f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}")
-        return 1
+        return _failed(f"{f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}")
     except Exception as error:
         # For a wrong call, versions of typer raise different classes with this method.
         message = getattr(error, "format_message", None)
@@ -75,5 +76,4 @@ def _status(arguments: Sequence[str] | None = None) -> int:
         unknown = re.search("No such command '(.+?)'", text)
         if unknown and (name := closest(unknown[1], names())):
             text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
-        say(f"bench: {text}")
-        return 2
+        return _failed(text, 2)

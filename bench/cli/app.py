@@ -30,8 +30,7 @@ def switch(flag: str, help: str) -> Any:
 # Formats of findings, and of scores and estimates.
 CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
 Format = StrEnum("Format", ["table", "csv", "json", "latex"])
-# Groups of commands in the help, after the most used ones.
-PLAN = "Plan and check"
+# A group of commands in the help, after the most used ones.
 MAKE = "Make items and models"
 
 BenchmarkName = Annotated[str, argument("BENCHMARK", "mcbe, cbbq or nli_coal.")]

@@ -10,7 +10,6 @@ from bench.benchmarks import get, names, resolve
 from bench.cli import printing
 from bench.cli.app import (
     MAKE,
-    PLAN,
     BenchmarkName,
     CheckFormat,
     DryRun,
@@ -68,7 +67,7 @@ def run(
 @command(
     "requests cbbq --as-model qwen-plus --out ask.jsonl",
     "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
-    panel=PLAN,
+    panel="Plan and check",
 )
 def requests(
     benchmark: BenchmarkName,

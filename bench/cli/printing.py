@@ -172,11 +172,11 @@ def estimates(runs: "Sequence[Estimate]", format: str) -> None:
     from bench.run.costs import summed
 
     if format == "json":
-        runs = [
+        content = [
             {**run._asdict(), **to_rows(run.total.to_frame().T)[0], "parts": to_rows(run.parts)}
             for run in runs
         ]
-        print_json(runs[0] if len(runs) == 1 else runs)
+        print_json(content[0] if len(content) == 1 else content)
         return
     if format != "table":
         parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in runs]

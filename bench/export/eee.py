@@ -98,7 +98,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
     for primary in run.definition.metrics.primary_metrics:
         modes = run.metadata["answer_mode"].items()
         modes = dict.fromkeys(mode for task, mode in modes if primary.task in (task, ALL))
-        metric = {
+        metric: dict[str, Any] = {
             "evaluation_description": definitions.get(primary.metric, primary.title),
             "metric_id": f"{run.benchmark}.{primary.metric}",
             "metric_name": primary.title,

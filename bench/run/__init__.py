@@ -206,13 +206,9 @@ def evaluate_all(
 
 
 def known_bias(
-    benchmark: str,
-    task: str | Sequence[str],
-    metric: str,
-    rates: Sequence[float] = (0, 0.5, 1),
-    **options: Any,
+    benchmark: str, task: str | Sequence[str], metric: str, **options: Any
 ) -> pd.DataFrame:
-    """Score simulated respondents with a known bias, one row per rate, or per task and rate.
+    """Score simulated respondents with a bias of 0, 0.5 and 1, one row each, or one per task.
 
     We ask at most `KNOWN_BIAS_LIMIT` items per category and task, and keep no files. If the data
     have no items for this metric, we use the first primary metric for which they have some.
@@ -234,7 +230,7 @@ def known_bias(
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
     tasks = [task] if isinstance(task, str) else list(task)
-    respondents = {f"simulated:bias={rate:g}": rate for rate in rates}
+    respondents = {f"simulated:bias={rate:g}": rate for rate in (0.0, 0.5, 1.0)}
     with tempfile.TemporaryDirectory() as folder:
         runs = evaluate_all(benchmark, list(respondents), folder, **{**options, "limit": limit})
         scores = score(*runs)

@@ -18,9 +18,6 @@ from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
 from bench.scorers.endpoint.chat import Chat
 
-# A placeholder for the model and the judge, on which this plan does not depend.
-PLACEHOLDER = "simulated:"
-
 
 def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], int]:
     """Write the requests that can be asked now and have no answer yet.
@@ -46,7 +43,8 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     }
     # Ids do not depend on the fields that are left out.
     batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
-    placeholders = dict.fromkeys(batches, PLACEHOLDER)
+    # The plan does not depend on the model and the judge.
+    placeholders = dict.fromkeys(batches, "simulated:")
     updates = {**placeholders, "as_model": None, "as_judge": None}
     plan = Plan(get(config.benchmark), config.model_copy(update=updates))
     plan.asked |= names

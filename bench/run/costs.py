@@ -125,25 +125,24 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
     for key, request in by_key.items():
         before, role, pending = before_of(request), role_of(request), 0
         finished: Request | None = request
-        if key in replies:
-            finished = None
-        elif request.then and before in replies:
+        if request.then and before in replies:
             finished = request.then(request, replies[before])  # None if the earlier reply failed
         elif request.then:
             pending = by_key[before].max_new_tokens
             finished = request.then(request, REPLY) or request
+        is_recorded = key in replies or finished is None
         tokens = [0.0] * 4
-        if finished and not kinds[role].is_free:
+        if finished and not is_recorded and not kinds[role].is_free:
             tokens = _tokens(finished, pending, config)
-        rows.append((request.task, role, 1, finished is None, *tokens))
+        rows.append((request.task, role, 1, is_recorded, *tokens))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
     return Estimate(
-        plan.benchmark.name,
-        config.name or short_name(config.as_model or config.model),
-        short_name(config.as_judge or config.judge or ""),
-        parts.round().astype(dict.fromkeys(COUNTS, int)),
-        [f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
+        benchmark=plan.benchmark.name,
+        model=config.name or short_name(config.as_model or config.model),
+        judge=short_name(config.as_judge or config.judge or ""),
+        parts=parts.round().astype(dict.fromkeys(COUNTS, int)),
+        notes=[f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
     )
 
 

@@ -75,8 +75,8 @@ def size(run: Run) -> tuple[float, str]:
     if isinstance(parameters, Mapping) and {"hidden", "layers"} <= set(parameters):
         # A tiny model: four square matrices and three of twice the width, biases and norms.
         hidden, layers = int(parameters["hidden"]), int(parameters["layers"])
-        billions = (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9
-        return billions, "counted in its layers, without embeddings"
+        parameters = layers * (10 * hidden**2 + 5 * hidden) + hidden
+        return parameters / 1e9, "counted in its layers, without embeddings"
     billions = size_in(run.label) or size_in(run.model)
     return (billions, "its name") if billions else (np.nan, "")
 

@@ -32,9 +32,8 @@ def with_notes(run: "Run", table: pd.DataFrame, rows: pd.DataFrame, preset: str)
     metadata = run.metadata
     primary = run.definition.metrics.primary_metrics
     metrics = {metric.task: metric.metric for metric in reversed(primary)}
-    names = ["category", "task", "metric", "note"]
-    keys = list(zip(*(table[name].tolist() for name in names), strict=True))
-    notes = [note for *_, note in keys]
+    keys = list(zip(table.category, table.task, table.metric, strict=True))
+    notes = table.note.tolist()
     places = {key[:2]: k for k, key in enumerate(keys) if metrics.get(key[1]) == key[2]}
 
     def add(category: str, task: str, text: str, gap: str = "") -> None:

@@ -33,8 +33,6 @@ def table(
     runs: Sequence[Run], compute: Callable[..., pd.DataFrame] = Run.scores_beside
 ) -> pd.DataFrame:
     """Join the score tables that `compute` makes of runs of one benchmark."""
-    if not runs:
-        raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
     benchmark = runs[0].definition
     if any(primary.common for primary in benchmark.metrics.primary_metrics):

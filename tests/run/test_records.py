@@ -111,6 +111,15 @@ def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
     assert not ANSWERS.exists()
 
 
+def test_items_that_another_version_has_written_are_written_anew_and_this_is_said(capsys):
+    leave_unfinished()
+    metadata = records.read_run_json(Path("out"))
+    metadata["files"]["items.parquet"] = "0" * 64
+    records.write_run_json(Path("out"), metadata)
+    assert len(ask().items)
+    assert "items.parquet: was of an earlier version; it is written anew" in capsys.readouterr().err
+
+
 def without_a_line(content):
     return b"\n".join(content.split(b"\n")[2:])
 
