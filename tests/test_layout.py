@@ -130,8 +130,8 @@ GONE = re.findall(
     "hub_tables expand published marks human_marks language_pack_audit overview explore "
     "texts cbbq/figures mcbe/figures nli_coal/figures audit "
     "corpora meta_evaluation tiny_nli nli_coal/build nli_coal/extract nli_coal/language_pack "
-    "core/places core/threads data/dataset metrics/frames figures/stacked",
-    "core/places core/threads data/dataset metrics/frames runs/explain runs/items cli/make",
+    "core/places core/threads data/dataset metrics/frames figures/stacked "
+    "runs/explain runs/items cli/make",
 )
 
 
