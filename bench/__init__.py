@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # the same names for type checkers
 
     open = Run.open
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 # The names that each module defines; the first are packages.
 _NAMES = {
     "": ["analyses", "data", "figures", "metrics", "run", "runs", "scorers", "show", "tasks"],
