@@ -9,7 +9,7 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead
 
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -21,7 +21,7 @@ from bench.core.locks import lock
 from bench.core.progress import say
 from bench.figures.style import use_models
 from bench.report import execute, fingerprint, site, study_runs
-from bench.report.execute import Trouble
+from bench.report.execute import OwnKernel, Trouble
 from bench.report.jobs import Job, page_jobs
 from bench.report.site import Page
 from bench.report.study import ANSWERS, INDEX, Study, is_own
@@ -80,7 +80,9 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
         cells = study_runs.ask_models(plan, folder)
         done = [cell for cell in cells if cell.state == DONE]
         runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-        run_notebook = partial(_run_notebook, folder, done, fingerprint.of_study(plan))
+        kernels: list[OwnKernel] = []
+        stack.callback(_end, kernels)
+        run_notebook = partial(_run_notebook, folder, done, fingerprint.of_study(plan), kernels)
         pages = _make_pages(folder, jobs, run_notebook)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [f"notebook {page.name}" for page in pages if page.is_failed]
@@ -95,6 +97,11 @@ def make(plan: Study, out: str | Path | None = None) -> Made:
             run.write_scores()
         failed += [f"notebook {INDEX}"] if trouble else []
     return Made(folder / f"{INDEX}.html", failed)
+
+
+def _end(kernels: Sequence[OwnKernel]) -> None:
+    for kernel in kernels:
+        kernel.end()
 
 
 def index_job(plan: Study, cells: Sequence[Cell], pages: Sequence[Page]) -> Job:
@@ -158,10 +165,13 @@ def _notebook(folder: Path, page: str) -> Path:
     return folder / "notebooks" / f"{page}.ipynb"
 
 
-def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> Trouble | None:
-    """Run a notebook, unless its inputs are unchanged.
+def _run_notebook(
+    folder: Path, done: Sequence[Cell], shared: str, kernels: list[OwnKernel], job: Job
+) -> Trouble | None:
+    """Run a notebook in one of the free `kernels`, unless its inputs are unchanged.
 
-    A user's notebook can read anything, so that we run it each time.
+    A user's notebook can read anything, so that we run it each time, and set anything in its
+    kernel, so that this ends with it.
     """
     cells = [cell for key in job.variants or () for cell in done if cell.variant.key == key]
     # Relative to the notebook's folder, so that a report can move, and shows no home folder.
@@ -177,10 +187,22 @@ def _run_notebook(folder: Path, done: Sequence[Cell], shared: str, job: Job) -> 
     inputs = fingerprint.of_page(shared, job._replace(parameters=parameters), folder)
     notebook, tables = _notebook(folder, job.name), folder / "tables" / job.name
     is_there = (folder / f"{job.name}.html").is_file() and tables.is_dir()
-    if is_there and not is_own(job.source) and fingerprint.is_fresh(notebook, inputs):
+    is_of_user = is_own(job.source)
+    if is_there and not is_of_user and fingerprint.is_fresh(notebook, inputs):
         return None
     notebook.unlink(missing_ok=True)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
-    return execute.run_notebook(job.source, notebook, parameters, inputs)
+    kernel = OwnKernel()
+    if not is_of_user:
+        with suppress(IndexError):  # the other threads use all
+            kernel = kernels.pop()
+    try:
+        return execute.run_notebook(job.source, notebook, parameters, kernel, inputs)
+    finally:
+        # After a kernel died, its manager starts no other one reliably.
+        if kernel.is_running() and not is_of_user:
+            kernels.append(kernel)
+        else:
+            kernel.end()

@@ -11,6 +11,7 @@ import nbformat
 import papermill
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.utils import run_sync
 
 from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed
 from bench.core.files import atomic_path
@@ -40,42 +41,79 @@ class Trouble(NamedTuple):
 
 
 class OwnKernel(AsyncKernelManager):
-    """A kernel of this Python, which imports from the folders of this process."""
+    """A kernel of this Python that runs several notebooks, one after the other."""
+
+    kernel_name = "python3"
 
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
-    def start_kernel(self, **options: Any) -> Any:
-        folders = os.pathsep.join(map(os.path.abspath, sys.path))
-        return super().start_kernel(env=os.environ | {"PYTHONPATH": folders}, **options)
+    async def prepare(self, target: Path) -> None:
+        """Start the kernel if necessary, and reset it for the notebook `target`."""
+        if not self.has_kernel:
+            # Without a history: a thread would write each cell to the user's.
+            options = ["--log-level=CRITICAL", "--HistoryManager.enabled=False"]
+            await self.start_kernel(extra_arguments=options)
+        imports = list(map(os.path.abspath, sys.path))
+        client = self.client()
+        client.start_channels()
+        try:
+            await client.wait_for_ready(timeout=START_TIMEOUT)
+            as_new = AS_NEW.format(imports=imports, folder=str(target.parent))
+            await client.execute_interactive(as_new, silent=True, timeout=START_TIMEOUT)
+        finally:
+            client.stop_channels()
+
+    def end(self) -> None:
+        run_sync(self.shutdown_kernel)(now=True)
+
+    def is_running(self) -> bool:
+        return self.has_kernel and bool(run_sync(self.is_alive)())
+
+
+# This keeps imported modules: imports take most of the time of a short notebook.
+AS_NEW = """
+import os, sys
+sys.path[:] = {imports!r}
+os.chdir({folder!r})
+import numpy, pandas
+from matplotlib import rcdefaults
+from bench.figures.style import style
+rcdefaults()
+style()
+pandas.reset_option("^display")
+numpy.random.seed()
+get_ipython().reset()
+"""
 
 
 def run_notebook(
-    source: Path, target: Path, parameters: Mapping[str, Any], inputs: str = ""
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    kernel: OwnKernel,
+    inputs: str = "",
 ) -> Trouble | None:
     """Execute a notebook with parameters into `target`, and note the hash of its inputs there.
 
-    Its kernel works in the folder of `target`. Return the reason why this notebook did not run to
-    its end; None if it did.
+    The kernel works in the folder of `target`, imports from the folders of this process, and keeps
+    running. Return the reason why this notebook did not run to its end; None if it did.
     """
     trouble = None
     with atomic_path(target) as draft:
+        run_sync(kernel.prepare)(target.resolve())
         try:
             papermill.execute_notebook(
                 str(source),
                 str(draft),
                 parameters=dict(parameters),
                 kernel_name="python3",
-                kernel_manager_class=OwnKernel,
-                # Without a history: a thread would write each cell to the user's.
-                extra_arguments=["--log-level=CRITICAL", "--HistoryManager.enabled=False"],
-                resources={"metadata": {"path": str(target.parent.resolve())}},
                 language="python",  # a notebook need not name one
                 progress_bar=False,
                 request_save_on_cell_execute=False,  # this writes all pictures after each cell
-                start_timeout=START_TIMEOUT,
                 execution_timeout=CELL_TIMEOUT,
                 coalesce_streams=True,
+                km=kernel,
             )
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)

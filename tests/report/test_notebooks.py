@@ -53,37 +53,56 @@ def written(path, *cells):
     return path
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """A kernel for all notebooks, as a report has it."""
+    one = execute.OwnKernel()
+    yield one
+    one.end()
+
+
 @pytest.fixture
-def shown(tmp_path):
+def shown(tmp_path, kernel):
     """`shown(cell...)`: run a notebook, and return its trouble and its page."""
 
     def run_cells(*cells):
         source, target = written(tmp_path / "one.ipynb", *cells), tmp_path / "out/one.ipynb"
-        trouble = execute.run_notebook(source, target, {"x": 2})
+        trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
         return trouble, site.page("one", "one", target, trouble)
 
     return run_cells
 
 
-def test_a_kernel_works_beside_its_notebook_and_imports_what_this_process_can(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "words_of_mine.py").write_text("word = 'hello'")
-    monkeypatch.syspath_prepend(tmp_path)
-    cell = "import os, words_of_mine; print(words_of_mine.word, os.path.basename(os.getcwd()))"
-    source, target = written(tmp_path / "one.ipynb", cell), tmp_path / "out/one.ipynb"
-    assert execute.run_notebook(source, target, {"x": 2}) is None
-    assert nbformat.read(target, as_version=4).cells[-2].outputs[0].text == "hello out\n"
+LEFT = """import os, matplotlib, numpy, pandas
+os.chdir('/')
+matplotlib.rcParams['font.size'] = 99
+pandas.set_option('display.precision', 1)
+numpy.random.seed(0)
+y = 1"""
+FOUND = """print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99,
+      pd.get_option('display.precision'), np.random.get_state()[1][0] == 0)"""
+
+
+def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
+    first = written(tmp_path / "first.ipynb", LEFT)
+    imports = "import os, matplotlib as mpl, numpy as np, pandas as pd"
+    second = written(tmp_path / "second.ipynb", imports, FOUND)
+    for source in (first, second):
+        target = tmp_path / source.stem / source.name
+        assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
+    cell = nbformat.read(target, as_version=4).cells[-2]
+    assert cell.outputs[0].text.split() == ["False", "second", "False", "6", "False"]
+    assert cell.execution_count == 4
 
 
 def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_explained(
-    tmp_path, monkeypatch
+    tmp_path, kernel, monkeypatch
 ):
     source, target = written(tmp_path / "one.ipynb", FINDING), tmp_path / "out/one.ipynb"
     book = nbformat.read(source, as_version=4)
     book.metadata = {}
     nbformat.write(book, source)
-    assert execute.run_notebook(source, target, {"x": 1}, "a hash") is None
+    assert execute.run_notebook(source, target, {"x": 1}, kernel, "a hash") is None
     assert fingerprint.is_fresh(target, "a hash")
     before = target.read_bytes()
     full = OSError(errno.ENOSPC, "No space left on device")
@@ -94,7 +113,7 @@ def test_a_notebook_without_the_name_of_a_kernel_is_run_and_a_full_disk_is_expla
 
     monkeypatch.setattr(execute.papermill, "execute_notebook", write_half)
     with pytest.raises(RunFailed, match=r"one.ipynb: cannot be written \(No space left"):
-        execute.run_notebook(source, target, {"x": 1})
+        execute.run_notebook(source, target, {"x": 1}, kernel)
     assert target.read_bytes() == before
 
 
@@ -156,7 +175,7 @@ def made(tmp_path, monkeypatch):
     """`made(x, shared)`: make a page, and return whether its notebook was run for it."""
     ran = []
 
-    def run_notebook(source, target, parameters, inputs):
+    def run_notebook(source, target, parameters, kernel, inputs):
         ran.append(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         book = nbformat.read(source, as_version=4)
@@ -169,7 +188,7 @@ def made(tmp_path, monkeypatch):
         before, folder = len(ran), tmp_path / "report"
         parameters = {"x": x, "runs": [str(tmp_path / "run")]}
         job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [])
-        build._run_notebook(folder, [], shared, job)
+        build._run_notebook(folder, [], shared, [], job)
         (folder / "one.html").write_text("a page")
         return len(ran) > before
 
@@ -211,11 +230,11 @@ print(pd.get_option("display.precision"), decimal.getcontext().prec, os.environ.
 @pytest.mark.slow
 def test_what_a_notebook_of_one_s_own_sets_holds_in_no_other_page(tmp_path, monkeypatch):
     monkeypatch.delenv("BENCH_DATA", raising=False)
-    shown = []
+    kernels, shown = [], []
     for name, cell in (("sets", STATE), ("sees", SEEN)):
         source = written(tmp_path / f"{name}.ipynb", cell)
         job = build.Job(name, name, source, {"x": 1})
-        assert build._run_notebook(tmp_path / "report", [], "", job) is None
+        assert build._run_notebook(tmp_path / "report", [], "", kernels, job) is None
         book = nbformat.read(tmp_path / f"report/notebooks/{name}.ipynb", as_version=4)
         shown += [output.text for cell in book.cells for output in cell.get("outputs", [])]
     assert shown == ["6 28 None 1.0\n"]
