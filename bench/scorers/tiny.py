@@ -15,6 +15,7 @@ from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import REQUEST_TYPES, Answer, Decoding, Model, Options, Tally, digest
 from bench.scorers.local.hub import Location, fingerprint
+from bench.scorers.names import parse_parameters
 from bench.tasks import ANSWER_MODES
 from bench.tasks.request import Request, Turns
 
@@ -126,8 +127,10 @@ class Tiny(Model):
 
 def full_name(name: str) -> str:
     """Return the name of a carried model with all parameters, like `s,bias=0.5,seed=0`."""
-    size, _, bias = name.partition(",bias=")
-    if name not in CARRIED:
+    size, *parts = name.split(",")
+    values = parse_parameters(f"tiny:{name}", parts, {"bias": 0.5, "seed": 0})
+    complete = f"{size},bias={values['bias']:g},seed={values['seed']}"
+    if not (WEIGHTS / complete).is_dir():
         allowed = ", ".join(f"tiny:{carried}" for carried in CARRIED)
         raise BadInput(f"model tiny:{name}: is no model of the package; allowed: {allowed}")
-    return f"{size},bias={bias or 0.5},seed=0"
+    return complete
