@@ -49,8 +49,8 @@ def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_need
     whole = int(estimate("mcbe", server.model, **options).total.requests)
     with pytest.raises(BudgetSpent, match=f"needs {whole} requests, [0-9]+ of them recorded"):
         evaluate("mcbe", server.model, limits={"budget_requests": whole // 2}, **options)
-    # Two more to each of both found out what it can do.
-    assert len(server.seen) == whole // 2 - 4
+    # Three more to each of both found out what it can do.
+    assert len(server.seen) == whole // 2 - 6
     evaluate("mcbe", server.model, **options)
 
 

@@ -206,7 +206,7 @@ def test_a_budget_counts_each_try(serve):
     before = len(server.headers)
     with pytest.raises(BudgetSpent, match="the budget of 7 requests is spent"):
         scorer.answer([request()])
-    assert (before, len(server.headers)) == (2, 7)
+    assert (before, len(server.headers)) == (3, 7)
 
 
 def test_broken_answers_on_record_and_what_followed_them_are_asked_for_again(serve):

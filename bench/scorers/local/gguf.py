@@ -226,7 +226,11 @@ class GGUF:
                 digits = pre_tokenizers.Digits(individual_digits=True)
                 backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
             elif name not in AS_GPT2:
-                raise self._refusal(f"splits texts as {name} (tokenizer.ggml.pre)")
+                raise BadInput(
+                    f"{self.path}: splits texts as {name} (tokenizer.ggml.pre), which is not known "
+                    "here, so the tokens would be others than in training; give the model's folder "
+                    f"with its tokenizer.json, or {LLAMA_SERVER}"
+                )
         kind = self._token("model")
         if kind == "gpt2":
             backend.model.ignore_merges = name in WHOLE_WORDS
