@@ -54,11 +54,11 @@ def _row(template: Template, labels: Sequence[tuple[int, str]], folder: Path) ->
         "counts_as": f"{template.condition} {template.polarity} templates",
         "part": part,
         "balance": f"{template.polarity} templates",
-        "key": "\0".join((part, file, *texts)),
+        "key": "\x1f".join((part, file, *texts)),
         "reason": " or ".join(dict.fromkeys(reason for _, reason in labels if reason)),
         "slot": NAME_OF_SLOT[targets.target_of(template)],
         "declared": NAME_OF_SLOT[template.declared],
-        "group": "\0".join((part, template.group)),
+        "group": "\x1f".join((part, template.group)),
     }
 
 

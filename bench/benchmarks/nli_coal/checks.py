@@ -60,7 +60,7 @@ def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
             "row": number,
             "name": language,
             "counts_as": set_.upper() if is_whole else "",
-            "key": "\0".join((file, premise, hypothesis)) if set_ else "",
+            "key": "\x1f".join((file, premise, hypothesis)) if set_ else "",
             "part": file if set_ in ("ns", "") else file_name(path.parent, folder),
             "balance": balance,
             "unlike": hypothesis if set_ and not aligned else "",
