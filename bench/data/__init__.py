@@ -260,9 +260,12 @@ def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
 
 def with_items(records: "pd.DataFrame", items: "pd.DataFrame") -> "pd.DataFrame":
     """Put the fields of its item beside each record; the category is the item's."""
-    # This raises an error if two items have one id.
-    rows = records.drop(columns="category")
-    return rows.merge(items, how="left", on="item_id", validate="many_to_one")
+    import pandas as pd
+
+    # This raises an error if an item is missing, or if two items have one id.
+    fields = items.set_index("item_id").loc[records.item_id]
+    indexed = records.drop(columns="category").set_axis(fields.index)
+    return pd.concat([indexed, fields], axis=1).reset_index(drop=True)
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
