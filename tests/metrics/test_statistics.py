@@ -271,6 +271,30 @@ def test_units_that_differ_alike_are_tested_as_by_a_sign_test(differing, alike, 
     assert result.note.startswith(note)
 
 
+def test_a_unit_counts_in_a_mean_over_parts_with_their_weights():
+    # In half of the scenes the models differ in x, which is half of the mean, in the others in both
+    # tasks of y. So each scene differs by 0.5.
+    rows = [
+        {
+            "model": model,
+            "scene": scene,
+            "category": category,
+            "task": task,
+            "item_id": f"{scene} {category} {task}",
+            "hit": float(model == "a" and (category == "x") == (scene < 3)),
+        }
+        for model in "ab"
+        for scene in range(6)
+        for category, task in (("x", "t"), ("y", "t"), ("y", "u"))
+    ]
+    (result,) = bench.compare(
+        pd.DataFrame(rows), "hit", mean_over=["category", "task"], **SCENES
+    ).itertuples()
+    alike = difference(np.full(6, 0.5), np.zeros(6))
+    found = [result.estimate, result.ci_low, result.ci_high, result.p]
+    assert found == pytest.approx([0.5, alike.ci_low, alike.ci_high, alike.p])
+
+
 def test_equal_replies_leave_open_what_a_share_of_unseen_units_leaves_open():
     result = difference(np.ones(400), np.ones(400))
     upper = stats.binomtest(0, 400).proportion_ci(method="exact").high

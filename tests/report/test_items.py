@@ -22,6 +22,8 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
     assert shown["models"] == ["simulated:bias=1", "simulated:bias=0", "simulated:answer=?"]
     for item in shown["items"]:
         (question,) = item["questions"]
+        task = item["item_id"].split(":")[1]
+        assert question["name"] == get("cbbq").tasks[task].title
         verdicts = [reply.verdict for reply in question["replies"]]
         assert verdicts == ["stereotyped", "right", "unreadable"]
         right = question["replies"][1].value

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from bench import records, run, scorers
-from bench.core.errors import RunFailed
+from bench.core.errors import CONTINUES, RunFailed
 from bench.run import ask as asking
 from bench.scorers import base
 from bench.scorers.base import Answer
@@ -293,6 +293,20 @@ def test_an_error_is_explained_by_its_class_and_its_message(asked, monkeypatch, 
         RunFailed, match=rf"the model did not answer \({reason}\); the same command"
     ):
         ask()
+
+
+@pytest.mark.parametrize(
+    "reason", ["the server is gone", f"the server is gone; {CONTINUES}"], ids=["short", "whole"]
+)
+def test_a_failed_run_says_once_that_it_continues(asked, monkeypatch, reason):
+    def fail(requests):
+        raise RunFailed(reason)
+
+    watch(monkeypatch, fail)
+    with pytest.raises(RunFailed, match="the server is gone") as raised:
+        ask()
+    assert str(raised.value).count(CONTINUES) == 1
+    assert str(raised.value).endswith(f"the server is gone; {CONTINUES}")
 
 
 @pytest.mark.parametrize("role", ["model", "judge"])
