@@ -1,11 +1,13 @@
 """Hashes of inputs: the content of all files that values name, and the code that was imported."""
 
 import os
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-from bench.core.inputs import Code, hash_inputs
+from bench.core.inputs import Code, hash_inputs, imported_modules
 
 
 @pytest.fixture
@@ -90,3 +92,23 @@ def test_code_that_is_younger_than_the_process_may_not_be_what_it_imported(files
     now = os.stat("data/age.csv").st_ctime_ns
     older, younger = (Code(["data/age.csv"], since=since) for since in (now - 1, now))
     assert younger.key() == younger.sha256 != older.key()
+
+
+def test_a_module_is_found_by_sys_path_or_by_another_finder(own_folder, monkeypatch):
+    # `twin` has been imported from another folder; `hidden` is found as in an editable install.
+    for name in ("here/twin.py", "there/twin.py", "there/hidden.py"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("")
+    spec = spec_from_file_location("twin", Path("there/twin.py").resolve())
+    monkeypatch.setitem(sys.modules, "twin", module_from_spec(spec))
+    monkeypatch.syspath_prepend(Path("here").resolve())
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return spec_from_file_location(name, hidden) if name == "hidden" else None
+
+    hidden = Path("there/hidden.py").resolve()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    found = imported_modules([], ["twin", "hidden"])
+    assert found == {"twin": [Path("here/twin.py").resolve()], "hidden": [hidden]}
