@@ -27,7 +27,7 @@ TESTS = {
     "runs": ["run"],
     "show": ["report/test_show.py"],
     "tasks": ["tasks", "scorers/test_thinking.py"],
-    "scorers": ["scorers", "test_plugin.py"],
+    "scorers": ["scorers", "test_plugin.py", "run/test_costs.py"],
 }
 PAIRS: list[tuple[type, type]] = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)),
