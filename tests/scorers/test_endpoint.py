@@ -161,6 +161,14 @@ def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(serv
     assert min(waits) >= case.get("least", 0)
 
 
+def test_an_account_without_credit_is_not_asked_again(serve, waits):
+    unpaid = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
+    server = serve(lambda asked: (429, {}, unpaid))
+    with pytest.raises(RunFailed, match="You exceeded your quota"):
+        load(server.model).answer([request()])
+    assert (len(server.seen), waits) == (1, [])
+
+
 @pytest.mark.parametrize("case", json_lines(__file__, "broken.jsonl"))
 def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     serve, monkeypatch, case

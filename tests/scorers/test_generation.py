@@ -116,6 +116,25 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(greedy, monkeypatch):
     assert max(sizes) > 100
 
 
+def test_batches_take_a_quarter_of_the_free_memory(greedy, monkeypatch):
+    # Room for the keys and values of 200 tokens, from the model's configuration.
+    scorer = load(greedy)
+    config = scorer.network.config
+    token_bytes = 2 * 4 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
+    free = 4 * 200 * token_bytes
+    monkeypatch.setattr("bench.scorers.local.generation.free_memory", lambda device: free)
+    forward, sizes = scorer.network.base_model.forward, []
+
+    def watched(input_ids, **options):
+        sizes.append(len(input_ids))
+        return forward(input_ids=input_ids, **options)
+
+    monkeypatch.setattr(scorer.network.base_model, "forward", watched)
+    assert scorer.generate(QUESTIONS, max_new_tokens=STEPS) == replies(greedy)
+    longest = max(len(scorer.tokenizer(text).input_ids) for text in QUESTIONS) + STEPS
+    assert max(sizes) in (200 // longest, 200 // longest + 1)
+
+
 def test_a_reply_that_alone_does_not_fit_into_memory_is_an_error(greedy, monkeypatch):
     scorer, calls = load(greedy), []
 
