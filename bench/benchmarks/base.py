@@ -306,7 +306,11 @@ class Benchmark(ABC):
         settings: Mapping[str, str],
         seed: int,
     ) -> Iterator[Request]:
-        """Make the requests of a task, item by item."""
+        """Make the requests of a task, item by item.
+
+        Args:
+            items: those that the task is about and does not exclude.
+        """
 
     @abstractmethod
     def parse(self, task: str, request: str, response: str, item: Any) -> str:

@@ -71,7 +71,8 @@ def requests(work, n):
     """Return `n` requests of a work: sentences, questions, ordered pairs of groups, or prompts."""
     name, task, request_type, _ = WORKS[work]
     benchmark = get(name)
-    items = data.load(data.find(benchmark, "samples"))
+    items = filter(benchmark.tasks[task].applies, data.load(data.find(benchmark, "samples")))
+    items = [item for item in items if not benchmark.tasks[task].excluded(item)]
     # lm-eval puts a special token first, so all do.
     chosen = settings(benchmark, {"bos": "forced"} if name == "mcbe" else {}, "robust")
     answer_mode = AnswerMode(request_type, "letters" if request_type == "choose" else "text")

@@ -142,8 +142,10 @@ def requests(benchmark, items, chosen, **settings):
     """Make the requests of some tasks with our own prompts, to be answered in words."""
     complete = tasks.settings(get(benchmark), settings, "robust")
     own, mode = prompts.load(get(benchmark)), AnswerMode("generate")
-    for task in chosen:
-        yield from get(benchmark).requests(items, own, task, mode, complete, 0)
+    for name in chosen:
+        task = get(benchmark).tasks[name]
+        asked = [item for item in items if task.applies(item) and not task.excluded(item)]
+        yield from get(benchmark).requests(asked, own, name, mode, complete, 0)
 
 
 def answers(key, biased):

@@ -28,7 +28,8 @@ def asked(task, items=(), prompts=None, seed=0, **given):
     settings = tasks.settings(get("mcbe"), given, "robust")
     answer_mode = AnswerMode("nll" if task == "pc" else "generate")
     prompts = prompt_sets.load(get("mcbe"), prompts)
-    return list(mcbe.requests(items or [instance()], prompts, task, answer_mode, settings, seed))
+    items = [item for item in items or [instance()] if not mcbe.excluded(item, task)]
+    return list(mcbe.requests(items, prompts, task, answer_mode, settings, seed))
 
 
 def test_scenario_selection_asks_for_every_pair_in_both_orders():

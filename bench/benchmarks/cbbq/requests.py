@@ -111,7 +111,6 @@ def requests(
         NotApplicable: a setting does not apply to answers that are read in this way.
         BadInput: none of several prompt sets was chosen, or its fields or settings are wrong.
     """
-    items = [item for item in items if item.condition == task]
     # Settings of generated replies do not apply to other answer modes.
     excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(answer_mode.name, ())
     for name in excluded:
@@ -193,9 +192,8 @@ def verdict(response: str) -> str:
             after = text[match.end() :]
             after_marks = re.sub(rf"^(?:{MARKS}|[/|,、或])*", "", after)
             # A reply with both verdicts repeats the question.
-            return (
-                "" if re.match(VERDICTS[opposite], after_marks) and after_marks != after else name
-            )
+            has_both = after_marks != after and re.match(VERDICTS[opposite], after_marks)
+            return "" if has_both else name
     return ""
 
 

@@ -120,7 +120,7 @@ def requests(
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
-    """Make the requests of a task, without excluded instances.
+    """Make the requests of a task.
 
     Raises:
         BadInput: the prompt set lacks a prompt, a field, or a criterion of the judge.
@@ -130,7 +130,6 @@ def requests(
             f"{prompts.path}: is one prompt set, and {prompts.variant!r} a part of it; give the "
             f"file without #{prompts.variant}"
         )
-    items = [item for item in items if not excluded(item, task)]
     until = answered if settings["replies"] == "until_answered" else None
     if task == "pc":
         return _preference(items, settings["bos"] == "forced")

@@ -56,15 +56,13 @@ def requests(
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
-    """Make one request for each pair of a task's set.
+    """Make one request for each pair.
 
     Raises:
         BadInput: the prompt set has no prompt for a language, or unknown label words.
     """
     key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
     for pair in items:
-        if pair.set != task:
-            continue
         ask = partial(
             Request, pair.category, task, pair.item_id, "label", answer_mode.request_type, key=key
         )
