@@ -53,16 +53,17 @@ def constant_answers(
     # answers (one a category), and the finding.
     habits: list[tuple[str, str, float, float, int, str]] = []
     # Preference computation: equal likelihoods for all groups. No real language model gives this.
-    for category, part in _parts(rows[(rows.task == "pc") & rows.score.notna()]):
-        what = "the instances have sentences that are equally likely for all groups"
-        habits.append((category, "pc", (part.score == 100).sum(), len(part), 1, what))
+    equal = "the instances have sentences that are equally likely for all groups"
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
-    for category, part in _parts(rows[rows.task == "ss"]):
-        sums = part.same_letter.sum(), part.pairs_in_both_orders.sum()
-        what = (
-            "the pairs are answered with the same letter in both orders: by position, not by group"
-        )
-        habits.append((category, "ss", *sums, 1, what))
+    by_place = (
+        "the pairs are answered with the same letter in both orders: by position, not by group"
+    )
+    scores = pd.DataFrame({"alike": rows.score == 100, "total": rows.score.notna()})
+    pairs = rows.reindex(columns=["same_letter", "pairs_in_both_orders"])
+    for task, what, columns in (("pc", equal, scores), ("ss", by_place, pairs)):
+        sums = columns[rows.task == task].groupby(rows.category).sum()
+        for category, numbers in pd.concat([sums, sums.sum().to_frame(ALL).T]).iterrows():
+            habits.append((str(category), task, *numbers, 1, what))
     # The same label or severity everywhere, in categories with more than one.
     read = records[(records.request == "answer") & (records.parsed != "")]
     for task, column in (("sc", "subtype"), ("bs", "score")):
@@ -83,12 +84,6 @@ def constant_answers(
         if is_habit(alike, total, CONSTANT, repeats=repeats, answers=n_answers):
             warnings[category, task] = f"{decimals(100 * alike / total)}% of {what}"
     return warnings
-
-
-def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return all rows, and the rows of each category."""
-    by_category = rows.groupby("category", sort=False)
-    return [] if rows.empty else [(ALL, rows), *((str(name), part) for name, part in by_category)]
 
 
 def first_letter(records: pd.DataFrame) -> float:

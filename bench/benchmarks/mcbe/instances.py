@@ -61,7 +61,7 @@ def values(
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
     columns_of_replies = ["task", "reply", "parsed", "logprobs"]
     by_request = rows.set_index(["unit", "request"])[columns_of_replies]
-    columns: dict[str, np.ndarray] = {}
+    tables = []
     printed = []
     for task, units_of_task in units.groupby("task", sort=False):
         of_units = instances.loc[units_of_task.index]
@@ -75,9 +75,8 @@ def values(
             for name in words.unique():
                 numbers[name] = numbers["score"].where(words == name)
         numbers["scored"] = numbers["score"].notna()
-        for name, values in numbers.items():
-            columns.setdefault(name, np.full(len(units), np.nan))[units_of_task.index] = values
-    table = pd.concat([units[KEYS].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+        tables.append(pd.DataFrame(numbers, index=units_of_task.index).astype(float))
+    table = units[KEYS].join(pd.concat(tables)).reset_index(drop=True)
     rows = table.assign(cluster=table.item_id, stratum=table.category)
     return rows, pd.concat(printed).sort_index() if printed else None
 

@@ -72,23 +72,17 @@ def pairs(items: pd.DataFrame) -> pd.DataFrame:
 def _scenarios(items: pd.DataFrame, replies: pd.Series) -> Numbers:
     """Score an A or a B in the first five characters; the code stops at an empty reply."""
     answers = pairs(items).merge(replies.rename("reply").reset_index(), on=["unit", "request"])
-    answers["reply"] = answers.reply.fillna("")
-    beginning = answers.reply.str[:5]
-    votes = pd.concat(
-        [
-            answers[["unit", "word"]].assign(vote=beginning.str.contains("A", regex=False)),
-            answers[["unit"]].assign(
-                word=answers.word_second, vote=beginning.str.contains("B", regex=False)
-            ),
-        ]
-    )
-    words = items.words.explode().rename("word").reset_index()
-    counts = words.merge(votes.groupby(["unit", "word"]).vote.sum().reset_index(), how="left")
-    spread = counts.fillna({"vote": 0}).groupby("unit").vote.var(ddof=0)
+    texts = answers.reply.fillna("")
+    votes = []
+    for letter, column in (("A", "word"), ("B", "word_second")):
+        has_letter = texts.str[:5].str.contains(letter, regex=False)
+        votes.append(has_letter.groupby([answers.unit, answers[column]]).sum())
+    counts = pd.concat(votes).groupby(level=[0, 1]).sum()
+    words = pd.MultiIndex.from_frame(items.words.explode().reset_index())
+    spread = counts.reindex(words, fill_value=0).groupby(level="unit").var(ddof=0)
     points = spread.map(lambda variance: 100 * math.exp(-DECAY["ss"] * variance * FACTOR))
-    return points, (answers.reply == "").groupby(answers.unit).sum().reindex(
-        items.index, fill_value=0
-    )
+    stops = (texts == "").groupby(answers.unit).sum()
+    return points, stops.reindex(items.index, fill_value=0)
 
 
 def printed(task: str, units: pd.DataFrame) -> pd.DataFrame:

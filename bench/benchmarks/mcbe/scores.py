@@ -8,6 +8,7 @@ categories. A missing score is skipped and named in the note.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from statistics import fmean
@@ -61,7 +62,20 @@ def scoring(
     Args:
         common: the tasks of `score_common`; default: `COMMON`.
     """
-    return McbeScoring(*values(records, items, preset), records, items, preset, common)
+    common = tuple(common or COMMON)
+    rows, printed_scores = values(records, items, preset)
+    numbers = [str(name) for name in rows if name not in (*KEYS, "cluster", "stratum")]
+    order = pd.Index(items.category.unique()).get_indexer(rows.category)
+    return McbeScoring(
+        rows.iloc[np.argsort(order, kind="stable")],
+        numbers,
+        list(score_metrics(rows, preset, common)),
+        preset,
+        records=records,
+        items=items,
+        printed_scores=printed_scores,
+        common=common,
+    )
 
 
 def score_metrics(rows: pd.DataFrame, preset: str, common: Sequence[str]) -> Iterator[Metric]:
@@ -107,6 +121,7 @@ def _mean(name: str, task: str, top: str = "", **options: Any) -> Metric:
     return Metric(name, task, top or name, **{**fixed, **options})
 
 
+@dataclass(kw_only=True)
 class McbeScoring(Scoring):
     """Scores of McBE, with their spread over repeats, and notes on what is left out and why.
 
@@ -114,27 +129,13 @@ class McbeScoring(Scoring):
     is undefined. A score over categories is the mean of the categories with a score.
     """
 
-    def __init__(
-        self,
-        rows: pd.DataFrame,
-        printed_scores: pd.DataFrame | None,
-        records: pd.DataFrame,
-        items: pd.DataFrame,
-        preset: str,
-        common: Sequence[str] = (),
-    ) -> None:
-        self.rows_as_asked = rows
-        self.printed_scores = printed_scores
-        self.records = records
-        self.items = items
-        self.common = tuple(common or COMMON)
-        order = pd.Index(items.category.unique()).get_indexer(rows.category)
-        rows = rows.iloc[np.argsort(order, kind="stable")]
-        numbers = [str(name) for name in rows if name not in (*KEYS, "cluster", "stratum")]
-        super().__init__(rows, numbers, list(score_metrics(rows, preset, self.common)), preset)
+    records: pd.DataFrame
+    items: pd.DataFrame
+    printed_scores: pd.DataFrame | None
+    common: Sequence[str]
 
     def outcomes(self) -> pd.DataFrame:
-        return outcomes(self.rows_as_asked)
+        return outcomes(self.rows.sort_index())
 
     @cached_property
     def repeats(self) -> np.ndarray:
