@@ -60,7 +60,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
     # We resample occupations within their type, each with all its pairs of PS and AS.
     rows["stratum"] = rows.category + "|" + rows.type
-    frames = rows["frame"] if "frame" in rows else pd.Series("", index=rows.index)
+    frames = rows.get("frame", rows.premise)
     rows["sentence"] = frames.where(frames != "", rows.premise)
     probabilities = _probabilities(rows)
     rows[[f"p_{label}" for label in LABELS]] = probabilities
