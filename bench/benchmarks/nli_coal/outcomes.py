@@ -17,15 +17,10 @@ CELLS = [f"{name}_{gender}_{label}" for name in SETS for gender in GENDERS for l
 NEUTRAL_COUNTS = [f"{NEUTRAL_TERMS}_{label}" for label in LABELS]
 COUNTS = [*CELLS, *NEUTRAL_COUNTS]
 PROBABILITIES = [f"p_{name}" for name in CELLS]
-ABOVE = [f"above_{tau}" for tau in TAUS]
+SUMS = [*COUNTS, *PROBABILITIES, *(f"above_{tau}" for tau in TAUS)]
 # Numbers of answers, readable answers, and answers with probabilities; the first two by gender too.
-READ = [
-    "answered",
-    "parsed",
-    "probable",
-    *(f"{name}_{gender}" for name in ("answered", "parsed") for gender in GENDERS),
-]
-SUMS = [*COUNTS, *PROBABILITIES, *ABOVE, *READ]
+SUMS += ["answered", "parsed", "probable"]
+SUMS += [f"{name}_{gender}" for name in ("answered", "parsed") for gender in GENDERS]
 # We resample sentences too, each with all its occupations.
 CROSSED = ("category", "sentence")
 
@@ -79,8 +74,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     for gender in GENDERS:
         rows[f"answered_{gender}"] = rows.gender == gender
         rows[f"parsed_{gender}"] = rows.parsed & (rows.gender == gender)
-    added = pd.DataFrame(sums, index=rows.index)[[*COUNTS, *PROBABILITIES, *ABOVE]]
-    return pd.concat([rows, added.astype(np.float64)], axis=1)
+    return pd.concat([rows, pd.DataFrame(sums, index=rows.index).astype(np.float64)], axis=1)
 
 
 def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
@@ -129,9 +123,7 @@ def _probabilities(rows: pd.DataFrame) -> np.ndarray:
     vocabulary, so we divide by their sum.
     """
     shares = np.full((len(rows), len(LABELS)), np.nan)
-    has = (
-        rows.get("logprobs", pd.Series(index=rows.index)).notna() & (rows.error == "")
-    ).to_numpy()
+    has = (rows.logprobs.notna() & (rows.error == "")).to_numpy()
     if has.any():
         logs = np.stack([np.asarray(value, dtype=np.float64) for value in rows.logprobs[has]])
         with np.errstate(invalid="ignore"):  # if all three are impossible
