@@ -144,9 +144,12 @@ def files(folder: Path) -> dict[str, list[Path]]:
     """
     if table := single_table(folder):
         return {category: [table] for category in templates.categories(table)}
-    allowed = categories_of(folder)
+    allowed = list(dict.fromkeys([*CATEGORIES, *read_manifest(folder).categories]))
+    top = folder
+    if (top / "data").is_dir() and not any((top / name).is_dir() for name in allowed):
+        top = folder / "data"  # as in the release
     by_category: dict[str, list[Path]] = {}
-    for category_folder in sorted(root(folder, allowed).iterdir()):
+    for category_folder in sorted(top.iterdir()):
         for condition in CONDITIONS:
             inside = category_folder / condition
             paths = [inside / name for name in FILES.values() if os.path.lexists(inside / name)]
@@ -177,19 +180,6 @@ def single_table(folder: Path) -> Path | None:
         raise BadInput(f"{folder}: is a part of the data in {folder.parents[2]}; give that folder")
     path = folder if folder.is_file() else folder / TABLE
     return path if path.is_file() else None
-
-
-def categories_of(folder: Path) -> tuple[str, ...]:
-    """List the categories that a folder may have: the benchmark's and its manifest's."""
-    table = single_table(folder)
-    declared = templates.categories(table) if table else read_manifest(folder).categories
-    return tuple(dict.fromkeys([*CATEGORIES, *declared]))
-
-
-def root(folder: Path, categories: Sequence[str]) -> Path:
-    """Return the folder of the categories: `folder`, or its `data` as in the release."""
-    has_categories = any((folder / name).is_dir() for name in categories)
-    return folder / "data" if (folder / "data").is_dir() and not has_categories else folder
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
