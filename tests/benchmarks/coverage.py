@@ -222,7 +222,6 @@ def nli_coverage(pairs, studies):
 def mcbe_coverage(studies):
     categories = frame(load(find("mcbe", OWN_SAMPLES))).category
     sizes = dict(categories.value_counts(sort=False))
-    items = pd.DataFrame({"category": list(sizes)})
     for shift, k in product((0.0, -3.0), range(studies)):
         rng, parts = np.random.default_rng([3, k]), []
         for category, n in sizes.items():
@@ -240,7 +239,8 @@ def mcbe_coverage(studies):
             own = own.assign(category=category, stratum=category, repeat=0, cluster=own.item_id)
             parts.append(own.assign(answered=1.0, parsed=1.0, scored=1.0))
         rows = pd.concat(parts, ignore_index=True)
-        scoring = mcbe.McbeScoring(rows, None, pd.DataFrame(), items, "official")
+        metrics = [m for m in mcbe.score_metrics(rows, "official", ()) if m.name == "score"]
+        scoring = Scoring(rows, ["answered", "parsed", "scored", "score"], metrics, "official")
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}

@@ -28,8 +28,6 @@ MEASURES = {
     "bs": ("severity_shift",),
 }
 KEYS = ["category", "task", "item_id", "repeat"]
-# The sums of scenario selection's `position_bias`.
-PAIRS = ("pairs_in_both_orders", "same_letter")
 # By column, the numbers of each unit: a series, an array, or one number; NaN if it has none.
 Columns = dict[str, Any]
 
@@ -85,10 +83,9 @@ def _officially(
     task: str, units: pd.DataFrame, items: pd.DataFrame, replies: pd.DataFrame, numbers: Columns
 ) -> pd.DataFrame:
     """Replace scores by the points that the released code averages; return the printed scores."""
-    if task == "pc":
-        number = numbers["score"]
-        stops = pd.Series(0, units.index)
-    else:
+    number = numbers["score"]
+    stops: Any = 0
+    if task != "pc":
         number, stops = official.numbers(task, items, replies.reply)
     result = official.printed(task, units.assign(number=number, stops=stops))
     cells = pd.MultiIndex.from_frame(units[["category", "task", "repeat"]])
@@ -135,7 +132,8 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
         1   pc       3.0     3.0   86.5
     """
     measures = [name for names in MEASURES.values() for name in names if name != "position_bias"]
-    names = ["answered", "parsed", "scored", "score", *BOUNDS, *PAIRS, *measures]
+    names = ["answered", "parsed", "scored", "score", *BOUNDS]
+    names += ["pairs_in_both_orders", "same_letter", *measures]
     return rows.reindex(columns=[*KEYS, "cluster", "stratum", *names])
 
 

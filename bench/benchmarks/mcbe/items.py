@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from bench.core.cells import to_number
@@ -282,15 +282,6 @@ def _instance(
             return RowError(row.number, column, what)
     # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
     text = "\0".join((cells | {"score": repr(score)}).values())
-    return Instance(
-        category,
-        number,
-        cells["context"],
-        sentence,
-        words,
-        cells["subtype"],
-        cells["explanation"],
-        score,
-        content_hash=hashlib.sha256(text.encode()).hexdigest()[:16],
-        groups=groups,
-    )
+    fields: dict[str, Any] = cells | {"words": words, "score": score}
+    content_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Instance(category, number, **fields, content_hash=content_hash, groups=groups)

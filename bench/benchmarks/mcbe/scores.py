@@ -88,7 +88,7 @@ def score_metrics(rows: pd.DataFrame, preset: str, common: Sequence[str]) -> Ite
     for task in tasks:
         yield _mean("score", task, **score)
         for name in MEASURES[task]:
-            if name == "position_bias" and "same_letter" in rows:
+            if name == "position_bias":
                 sums = {"top": "same_letter", "bottom": "pairs_in_both_orders"}
                 yield _mean(name, task, limits=(0, 1), sampled="scored", **sums)
             elif name in rows:
