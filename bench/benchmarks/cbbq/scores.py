@@ -239,13 +239,11 @@ def _same_letters(rows: pd.DataFrame, cells: np.ndarray) -> pd.DataFrame:
 
     It answers unknown as often as the model, and prefers the same letters for people.
     """
-    cell_of_row, names = pd.factorize(cells)
+    cell_of_row, _ = pd.factorize(cells)
     people = rows[SHOWN[:2]].apply(pd.Index(list(LETTERS)).get_indexer).to_numpy()
-    names_person = (rows.parsed & ~rows.says_unknown).to_numpy()
-    counts = np.zeros((len(names), len(LETTERS)))
-    for k, letter in enumerate(LETTERS):
-        named = names_person & (rows.shown == letter).to_numpy()
-        counts[:, k] = np.bincount(cell_of_row, named)
+    letters = rows.shown.where(rows.parsed & ~rows.says_unknown, "").to_numpy()
+    of_cells = pd.crosstab(cell_of_row, letters).reindex(columns=list(LETTERS), fill_value=0)
+    counts = of_cells.to_numpy(float)
     n = np.bincount(cell_of_row)
     weights = np.take_along_axis(counts[cell_of_row], people, axis=1)
     total = weights.sum(1, keepdims=True)
