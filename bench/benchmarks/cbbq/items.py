@@ -223,10 +223,8 @@ def _apply(
     if by_column:
         polarity_effect = "polarity as in the column, not as in the file's name (polarity=column)"
     # If the same question has two labels, one of these has to be wrong.
-    texts_of_label: dict[int, set[tuple[str, ...]]] = defaultdict(set)
-    for question, _ in audited:
-        texts_of_label[question.label_column].add(question.text)
-    contradictory = texts_of_label[0] & texts_of_label[1]
+    labelled = {(question.text, question.label_column) for question, _ in audited}
+    contradictory = {text for text, label in labelled if label == 0 and (text, 1) in labelled}
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
         effects = []
