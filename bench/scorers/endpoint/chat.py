@@ -90,27 +90,22 @@ class Chat:
         Fields that the user chose by another option are sent.
         """
         options = self.options
+        body: dict[str, Any] = {"model": self.name, "seed": request.seed}
+        body["max_tokens"] = self._most_tokens(request)
         if request.of_judge:  # decodes greedily, and does not see the model's system message
-            options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
-        fields: dict[str, Any] = {"max_tokens": self._most_tokens(request)}
+            options = Generation(thinking_tokens=options.thinking_tokens)
+            body["temperature"] = 0.0
+        body["messages"] = messages(request.turns, options.system)
+        chosen = dict(options.request_fields)
+        chosen.pop("top_logprobs", None)
         if options.temperature is not None:
-            fields["temperature"] = options.temperature
+            chosen["temperature"] = options.temperature
+        body |= chosen
         if request.request_type == "choose":
-            fields = {**UNCHANGED, "logprobs": True, "top_logprobs": self.likeliest}
+            body |= UNCHANGED | {"logprobs": True, "top_logprobs": self.likeliest}
         off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
         if template := {**off, **options.template_arguments}:
-            fields[TEMPLATE] = template
-        chosen = {**options.request_fields}
-        chosen.pop("top_logprobs", None)
-        body = {
-            "model": self.name,
-            "messages": messages(request.turns, options.system),
-            "seed": request.seed,
-            **chosen,
-            **fields,
-        }
-        if options.temperature is not None and not request.of_judge:
-            chosen["temperature"] = options.temperature
+            body[TEMPLATE] = template
         for name in set(self.leave_out) & body.keys() - chosen.keys():
             value = body.pop(name)
             if name == "max_tokens":
@@ -139,8 +134,6 @@ class Chat:
                 cut = None
                 return self._letter(choice, request.options)
             text = responses.text_of(choice)
-        except Broken:
-            raise
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
         if len(text) > LONGEST_TOKEN * most_tokens:

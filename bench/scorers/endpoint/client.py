@@ -7,7 +7,7 @@ and size, and answers with status 503 if another try may help.
 import asyncio
 import ssl
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -55,13 +55,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
 class Client:
-    """Sends requests to one server by its `connection`, and counts requests and tokens."""
+    """Sends requests to one server by its `connection`; `counts` has requests and tokens."""
 
     connection: openai.AsyncOpenAI
 
     def __init__(self, server: keys.Server, limits: Limits) -> None:
         self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
-        self.requests = self.prompt_tokens = self.reply_tokens = 0
+        self.counts = Counter[str]()
         self.last_answer, self.reason = time.monotonic(), ""
         self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
 
@@ -69,11 +69,9 @@ class Client:
         """Make a client of openai; refuse a proxy of the environment that cannot be used."""
         address = urlsplit(self.server.url)
         try:
-            if address.hostname in LOOPBACK:
-                # No proxy can reach a server here; certificates are still the environment's.
-                http = _Http(self, trust_env=False, verify=ssl.create_default_context())
-            else:
-                http = _Http(self)
+            # No proxy can reach a server here; certificates are still the environment's.
+            is_elsewhere = address.hostname not in LOOPBACK
+            http = _Http(self, trust_env=is_elsewhere, verify=httpx2.create_ssl_context())
         except Exception:  # its kind depends on the proxy, and its message may hold a password
             raise BadInput(
                 f"{self.server.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that "
@@ -154,11 +152,10 @@ class Client:
             kind = BudgetSpent if isinstance(self._failure, BudgetSpent) else RunFailed
             raise kind(f"{self._failure}{counts if len(requests) > 1 else ''}")
 
-    def waiting(self) -> Iterator[tuple[Request, Answer]]:
-        """Yield the answers that have come and that an interrupted `stream` did not yield."""
-        while not self.answers.empty():
-            if pair := self.answers.get():
-                yield pair
+    def waiting(self) -> list[tuple[Request, Answer]]:
+        """Return the answers that have come and that an interrupted `stream` did not yield."""
+        pairs = [self.answers.get() for _ in range(self.answers.qsize())]
+        return [pair for pair in pairs if pair]
 
     def _next(self) -> tuple[Request, Answer] | None:
         """Wait for the next answer, and report the reason if this takes long."""
@@ -180,7 +177,7 @@ class Client:
 
     async def _run(self, requests: Sequence[Request]) -> None:
         """Put requests with their answers on the queue; `_failure` is why some miss."""
-        waiting, self._checking = iter(requests), asyncio.Lock()
+        waiting = iter(requests)
         async with self.connect(RETRIES) as self.connection:
             workers = min(self.limits.concurrency, len(requests))
             await asyncio.gather(*(self._send_each(waiting) for _ in range(workers)))
@@ -209,16 +206,15 @@ class Client:
         We keep refusals, for example of prompts that are too long, until a request that had an
         answer shows which it is.
         """
-        async with self._checking:  # one worker at a time
-            refused = self._refused.pop(request_type, [])
-            if not refused or self._failure:
-                return
-            answered = self._answered.get(request_type)
-            if not answered or not isinstance(await self._answer(answered), Answer):
-                self._failure = refused[-1][1]
-                return
-            for request, refusal in refused:
-                self.answers.put((request, Answer("", error=refusal.reason)))
+        if self._failure:
+            return
+        refused = self._refused.pop(request_type)
+        answered = self._answered.get(request_type)
+        if not answered or not isinstance(await self._answer(answered), Answer):
+            self._failure = refused[-1][1]
+            return
+        for request, refusal in refused:
+            self.answers.put((request, Answer("", error=refusal.reason)))
 
     async def _answer(self, request: Request) -> Answer | RunFailed:
         """Return the answer to a request, or the reason why there is none."""
@@ -268,7 +264,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
         """
         for budget in self._client.budgets:
             budget.take_request()
-        self._client.requests += 1
+        self._client.counts["requests sent"] += 1
         try:
             async with asyncio.timeout(self._client.limits.timeout):
                 response = await super().send(request, **{**options, "stream": True})

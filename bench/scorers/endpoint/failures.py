@@ -67,7 +67,7 @@ class Unanswered(Exception):
     """The reason why a server does not answer this request, although it answers others."""
 
 
-class Broken(Unanswered):
+class Broken(Exception):
     """The reason why we cannot read an answer; another try may help."""
 
 

@@ -21,10 +21,7 @@ from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import plain
 
 NO_PROTOCOL = "something other than OpenAI's protocol"
-NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
-NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
-DECLINED = f"{DECLINED_BY}the model, in a field of its own"
 # Finish reasons of vLLM and SGLang, Zhipu, DeepSeek and OpenRouter for a reply that broke off.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 # Finish reasons for a limit of tokens: length, model_length, MAX_TOKENS, max_output_tokens.
@@ -56,19 +53,15 @@ def text_of(choice: dict[str, Any]) -> str:
     message = choice.get("message")
     content = message.get("content") if isinstance(message, dict) else 0
     if not content and at(message, "refusal"):  # OpenAI
-        raise Unanswered(DECLINED)
+        raise Unanswered(f"{DECLINED_BY}the model, in a field of its own")
     if isinstance(content, list):
-        texts = []
-        for part in content:
-            if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-                part = part.get("text")
-            if isinstance(part, str):
-                texts.append(part)
-        content = "".join(texts)
+        is_text = (None, "text", "output_text")
+        texts = [at(part, "text") or part for part in content if at(part, "type") in is_text]
+        content = "".join(text for text in texts if isinstance(text, str))
     if content is None and (was_cut(choice) or keeps_thought_apart(choice)):
         return ""  # all tokens went into a thought
     if not isinstance(content, str):
-        raise Broken(NO_TEXT)
+        raise Broken(f"{BROKEN_ANSWER}out a text")
     return content
 
 
@@ -97,14 +90,8 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
         raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {MOST_LIKELIEST}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
-    tokens: dict[tuple[str, float], None] = {}
-    for entry in top:
-        token, value = at(entry, "token"), _logprob(at(entry, "logprob"))
-        if isinstance(token, str):
-            if value is None:
-                raise Broken(NO_NUMBER)
-            tokens[token, value] = None
-    return list(tokens)
+    entries = [entry for entry in top if isinstance(at(entry, "token"), str)]
+    return list(dict.fromkeys((at(e, "token"), _logprob(at(e, "logprob"))) for e in entries))
 
 
 def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
@@ -129,8 +116,8 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     return sums, len(missing)
 
 
-def prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
-    """Read a prompt's log-probabilities after the first token; None if there are none."""
+def prompt_logprobs(body: dict[str, Any]) -> list[float]:
+    """Read a prompt's log-probabilities after the first token."""
     entries = at(body, "choices", 0, "prompt_logprobs")
     reported = at(body, "choices", 0, "logprobs", "token_logprobs")
     if isinstance(entries, list):
@@ -139,25 +126,26 @@ def prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
         reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     else:  # with the tokens of the reply
         written = at(body, "usage", "completion_tokens")
-        if not isinstance(reported, list) or type(written) is not int:
-            return None
-        n = len(reported) - written
-        reported = reported[:n] if 0 < n <= len(reported) else None
+        is_known = isinstance(reported, list) and type(written) is int
+        n = len(reported) - written if is_known else 0
+        reported = reported[:n] if 0 < n <= len(reported) else []
+    if not reported:
+        raise Broken(NO_LOGPROBS)
     n_prompt = token_count(body, "prompt_tokens")
-    if reported and n_prompt and len(reported) != n_prompt:
+    if n_prompt and len(reported) != n_prompt:
         raise Broken(
             f"{BROKEN_ANSWER} the log-probabilities of {len(reported):,} tokens of a prompt of "
             f"{n_prompt:,}"
         )
-    values = [_logprob(value) for value in reported[1:]] if reported else [None]
-    return [value for value in values if value is not None] if None not in values else None
+    return list(map(_logprob, reported[1:]))
 
 
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
     """Return text and log-probability of a completion's last token, or None."""
     logprobs = at(body, "choices", 0, "logprobs")
-    token, value = at(logprobs, "tokens", -1), _logprob(at(logprobs, "token_logprobs", -1))
-    return (token, value) if isinstance(token, str) and token and value is not None else None
+    token, value = at(logprobs, "tokens", -1), at(logprobs, "token_logprobs", -1)
+    is_known = isinstance(token, str) and token and value is not None
+    return (token, _logprob(value)) if is_known else None
 
 
 def token_count(body: Any, name: str) -> int:
@@ -225,8 +213,9 @@ def joined(stream: str) -> dict[str, Any]:
     return body
 
 
-def _logprob(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
+def _logprob(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Python compares even integers that are too large for a float.
-    return float(value) if -sys.float_info.max <= value <= 1e-3 else None
+    if is_number and -sys.float_info.max <= value <= 1e-3:
+        return float(value)
+    raise Broken(f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0")
