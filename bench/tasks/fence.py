@@ -8,7 +8,6 @@ templates in the reply, because many servers read `<|im_end|>` anywhere as the e
 import hashlib
 import re
 import string
-from itertools import count
 from typing import Any
 
 FIELD = "fence"
@@ -47,16 +46,12 @@ def disarmed(reply: str) -> str:
     return _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
 
 
-def word(reply: str) -> str:
+def word(reply: str, attempt: int = 0) -> str:
     """Make a word of ten small letters from a reply that is not in it."""
-    candidates = (_letters(f"{attempt}:{reply}") for attempt in count())
-    return next(letters for letters in candidates if letters not in reply)
-
-
-def _letters(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    text = f"{attempt}:{reply}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest())
     letters = ""
     for _ in range(LENGTH):
         number, position = divmod(number, len(string.ascii_lowercase))
         letters += string.ascii_lowercase[position]
-    return letters
+    return word(reply, attempt + 1) if letters in reply else letters
