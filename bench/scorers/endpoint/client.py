@@ -22,7 +22,6 @@ from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer
-from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import failures, keys, responses
 from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
@@ -60,7 +59,7 @@ class Client:
     connection: openai.AsyncOpenAI
 
     def __init__(self, server: keys.Server, limits: Limits) -> None:
-        self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
+        self.server, self.limits, self.budgets = server, limits, limits.shared()
         self.counts = Counter[str]()
         self.last_answer, self.reason = time.monotonic(), ""
         self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
