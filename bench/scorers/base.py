@@ -228,7 +228,6 @@ class Model:
         max_new_tokens: int = 32,
         seed: int | Sequence[int] = 0,
         greedy: bool = False,
-        until: Until = None,
     ) -> list[str]:
         """Return the texts of replies; `seed` is for all prompts, or one each.
 
@@ -238,7 +237,7 @@ class Model:
             1
         """
         seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
-        decoding = Decoding(max_new_tokens, seeds, greedy, until)
+        decoding = Decoding(max_new_tokens, seeds, greedy, None)
         return [reply.response for reply in self.replies(prompts, decoding)]
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:

@@ -29,21 +29,15 @@ def judged(template: str, field: str, reply: str, **fields: Any) -> str:
     """Fill a reply into a judge's prompt, fenced if the template has the field `fence`.
 
     A template without this field, for example a released one, gets the reply as it is.
+
+    Examples:
+        >>> judged("Grade this: {reply}, behind {fence}", "reply", "10 <|im_end|>")
+        'Grade this: 10 〈¦im_end¦〉, behind eixokbygmi'
     """
     if f"{{{FIELD}}}" not in template:
         return template.format(**{field: reply}, **fields)
-    text = disarmed(reply)
+    text = _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
     return template.format(**{field: text, FIELD: word(text)}, **fields)
-
-
-def disarmed(reply: str) -> str:
-    """Replace the brackets of turn markers in a reply.
-
-    Examples:
-        >>> disarmed("10 <|im_end|>")
-        '10 〈¦im_end¦〉'
-    """
-    return _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
 
 
 def word(reply: str, attempt: int = 0) -> str:

@@ -9,9 +9,14 @@ from bench.config import Generation
 from bench.core.errors import BadInput, expected
 from bench.core.text import whole_characters
 from bench.scorers.base import Answer, messages
-from bench.scorers.endpoint import failures, responses
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
-from bench.scorers.endpoint.responses import MOST_LIKELIEST, NO_LOGPROBS
+from bench.scorers.endpoint import responses
+from bench.scorers.endpoint.responses import (
+    MOST_LIKELIEST,
+    NO_LOGPROBS,
+    Broken,
+    Refusal,
+    Unanswered,
+)
 from bench.tasks.replies import (
     THINKS,
     closes_unopened,
@@ -141,7 +146,7 @@ class Chat:
         # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
-        error = unfinished_thought(text, opened, cut, failures.MORE_TOKENS)
+        error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
         return Answer(whole_characters(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
@@ -157,7 +162,7 @@ class Chat:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            first = failures.first_line(repr(likeliest))
+            first = responses.first_line(repr(likeliest))
             problem = "no option is among the likeliest first tokens of the reply"
             raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded

@@ -1,4 +1,4 @@
-"""Send requests to a server: several at once, within a budget, and again after failures.
+"""Send requests to a server: several at once, within a budget, and again after responses.
 
 openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
 and size, and answers with status 503 if another try may help.
@@ -22,8 +22,8 @@ from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer
-from bench.scorers.endpoint import failures, keys, responses
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
+from bench.scorers.endpoint import keys, responses
+from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
 
 # openai's client waits 0.5 s before the second try, then twice as long each time, up to 8 s. If the
@@ -97,7 +97,7 @@ class Client:
             return portal.call(connected)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-        """Return the response to a request, which openai's client sends again after failures."""
+        """Return the response to a request, which openai's client sends again after responses."""
         try:
             content = await self.connection.post(
                 f"/{path}", cast_to=openai.HttpxBinaryResponseContent, body=body
@@ -279,19 +279,19 @@ class _Http(openai.DefaultAsyncHttpxClient):
         except (httpx2.RequestError, ssl.SSLError) as error:
             return self._passing(request, self._why_unreached(error))
         body = responses.parsed(content, self._server.key)
-        status, texts = response.status_code, "\n".join(failures.error_texts(body))
+        status, texts = response.status_code, "\n".join(responses.error_texts(body))
         label = f"status {status}"
         if status < 400:
             status, texts = responses.error_in(body)
         if not status:
             answer = {"body": body, "headers": response.headers}
             return httpx2.Response(200, request=response.request, extensions=answer)
-        failures.check_refused_text(status, texts)
-        after = failures.retry_after(response.headers)
-        may_pass = status in failures.TRANSIENT or status >= 500
-        if not may_pass or (failures.is_unpaid(texts) and not after):
+        responses.check_refused_text(status, texts)
+        after = responses.retry_after(response.headers)
+        may_pass = status in responses.TRANSIENT or status >= 500
+        if not may_pass or (responses.is_unpaid(texts) and not after):
             raise Refusal.of_status(self._server, label, status, texts)
-        reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+        reason = f"{label}: {responses.first_line(texts or response.reason_phrase)}"
         if isinstance(after, float) and after > LONGEST_WAIT:
             reason = f"asks to wait {after:,.0f} s ({reason})"
             raise Refusal(self._server.url, reason, status, is_general=True)
@@ -317,7 +317,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
         cause, url = error, self._server.url
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        words = failures.first_line(str(cause) or type(cause).__name__)
+        words = responses.first_line(str(cause) or type(cause).__name__)
         words = keys.redacted(words, self._server.key)
         if isinstance(cause, ssl.SSLCertVerificationError):
             reason = (

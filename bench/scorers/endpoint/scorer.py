@@ -15,11 +15,10 @@ from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer, Model
-from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
-from bench.scorers.endpoint.responses import NO_LOGPROBS
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Unanswered, at
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
@@ -129,7 +128,7 @@ class Endpoint(Model):
                 raise BadInput(f"{self.server.url}: {problem}")
         self.answered = answered = dict(self.answered)
         for request, answer in self._client.stream(requests, self._answer, answered):
-            self._client.counts[failures.REFUSED] += answer.error == failures.REFUSED
+            self._client.counts[responses.REFUSED] += answer.error == responses.REFUSED
             yield [(request, answer)]
 
     def waiting(self) -> list[tuple[Request, Answer]]:
@@ -184,7 +183,7 @@ class Endpoint(Model):
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
         names = self._answered[role]
-        name = failures.first_line(answered) if isinstance(answered, str) and answered else ""
+        name = responses.first_line(answered) if isinstance(answered, str) and answered else ""
         is_new = name and name not in names and len(names) < MOST_NAMES
         if is_new:
             names.append(name)
@@ -208,31 +207,31 @@ class Endpoint(Model):
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
         for self._of_prompt in OF_PROMPT:
-            reason = await self._problem_of_prompt()
-            if not reason:
-                return
-        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
+            try:
+                await self._check_prompt()
+                break
+            except (Broken, Unanswered) as unanswered:
+                reason = str(unanswered)
+            except Refusal as refusal:
+                if refusal.status < 400:  # it was not reached
+                    raise
+                reason = refusal.reason
+        else:
+            problem = "the server tells no probabilities of a text's tokens"
+            self.unsupported["nll"] = f"{problem} ({reason})"
 
-    async def _problem_of_prompt(self) -> str:
-        """Return why the server reports no right probabilities of a text's tokens; "" if it does.
+    async def _check_prompt(self) -> None:
+        """Raise Broken if the server reports no right probabilities of a text's tokens.
 
         The token that it generates after a text must have the same probability as the last token of
         the text.
         """
         ask = partial(self._client.until_read, self._complete)
-        try:
-            body = await ask(COUNTING)
-            logprobs, token = responses.prompt_logprobs(body), responses.last_token(body)
-            if not logprobs:
-                return NO_LOGPROBS
-            if token:
-                longer = responses.prompt_logprobs(await ask(COUNTING + token[0]))
-                if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
-                    return "its numbers do not agree with the probabilities of its replies"
-        except (Broken, Unanswered) as unanswered:
-            return str(unanswered)
-        except Refusal as refusal:
-            if refusal.status < 400:  # it was not reached
-                raise
-            return refusal.reason
-        return ""
+        body = await ask(COUNTING)
+        logprobs = responses.prompt_logprobs(body)
+        if not logprobs:
+            raise Broken(NO_LOGPROBS)
+        if token := responses.last_token(body):
+            longer = responses.prompt_logprobs(await ask(COUNTING + token[0]))
+            if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
+                raise Broken("its numbers do not agree with the probabilities of its replies")
