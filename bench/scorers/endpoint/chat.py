@@ -49,10 +49,6 @@ OPTIONS = {
     "logprobs": "--answer-mode letters",
     "top_logprobs": "--answer-mode letters, and --request-field top_logprobs=5 asks for fewer",
 }
-LETTERS_FROM = (
-    "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
-    "them stands with the probability of the least likely token, an upper bound"
-)
 # Fields that have an option of their own, or that would change the form of answers.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed"),
@@ -86,7 +82,9 @@ class Chat:
             **self.options.describe(),
             **({"asked_with": left_out} if left_out else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
-            "letters_from": LETTERS_FROM.format(self.likeliest),
+            "letters_from": f"the {self.likeliest} likeliest first tokens, summed over a letter's "
+            "spellings; a letter that is not among them stands with the probability of the least "
+            "likely token, an upper bound",
         }
 
     def body(self, request: Request) -> dict[str, Any]:
