@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -16,7 +17,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from bench.core.errors import BadInput, expected, explained
+from bench.core.errors import BadInput, BudgetSpent, expected, explained
 from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
@@ -239,6 +240,22 @@ class Generation(Options):
                 raise BadInput(f"{self.flag(name)}: {reason}; leave it out")
 
 
+class Budget:
+    """Counts requests up to a limit; messages name the `owner`, for example "the study"."""
+
+    def __init__(self, requests: int, owner: str = "") -> None:
+        self.requests, self.owner, self._used, self._lock = requests, owner, 0, Lock()
+
+    def take_request(self) -> None:
+        """Count a request before sending it."""
+        with self._lock:
+            if self._used >= self.requests:
+                owner = f" of {self.owner}" if self.owner else ""
+                problem = f"the budget of {self.requests:,} requests{owner} is spent"
+                raise BudgetSpent(f"{problem}; give more by --budget-requests, or a study's limits")
+            self._used += 1
+
+
 class Limits(Options):
     """The limits of an endpoint; a run's model and judge share its budget.
 
@@ -260,8 +277,14 @@ class Limits(Options):
     """Fields of requests that an endpoint refuses, of max_tokens (sent as max_completion_tokens),
     seed, temperature and top_p; default: none."""
 
-    # The counters (`bench.scorers.budget.Budget`) of a study; default: counters of this run.
+    # The budgets of a study, of type `Budget`.
     budgets: tuple[Any, ...] = ()
+
+    def shared(self, owner: str = "") -> tuple[Budget, ...]:
+        """Return the budgets that several endpoints share, by default a new one."""
+        if self.budgets or self.budget_requests is None:
+            return self.budgets
+        return (Budget(self.budget_requests, owner),)
 
 
 class Where(Options):

@@ -10,7 +10,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.config import Limits, RunConfig, Where
+from bench.config import Budget, Limits, RunConfig, Where
 from bench.core import default_folders
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
@@ -18,7 +18,6 @@ from bench.report.study import Study, StudyModel, StudyOptions, Variant
 from bench.run import Estimate, evaluate
 from bench.run.costs import counted, priced
 from bench.scorers import Loaded, backend_of, split_kind
-from bench.scorers.budget import Budget, budgets_of
 
 # The budgets of each cell, by its place.
 Budgets = Mapping[tuple[str, str], tuple[Budget, ...]]
@@ -56,7 +55,7 @@ def budgets(plan: Study) -> Budgets:
     """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
 
     def of(part: StudyOptions, owner: str) -> tuple[Budget, ...]:
-        return budgets_of(Limits.of(part.options.get("limits")), owner)
+        return Limits.of(part.options.get("limits")).shared(owner)
 
     of_study = of(plan.shared, "the study")
     of_variants = {variant.key: of(variant, variant.title) for variant in plan.variants}

@@ -18,7 +18,6 @@ from bench.core.errors import BadInput, NotApplicable
 from bench.runs import records
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
-from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug
 from bench.tasks import prompts
@@ -255,7 +254,7 @@ class Respondents(dict[str, Model]):
         names = {"device", "dtype", "batch_tokens", "trust_remote_code", "scheduler", "resources"}
         shared = config.model_dump(include=names)
         # The judge shares the budgets.
-        shared["limits"] = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
+        shared["limits"] = config.limits.model_copy(update={"budgets": config.limits.shared()})
         shared["keys"] = key_names.of_run([config.model], config.model, config.judge, config.keys)
         of_model = {
             "label_names": list(config.labels_of(config.model) or ()),

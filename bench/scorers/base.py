@@ -34,8 +34,6 @@ DECLINED_BY = "refused by "
 SAVE_SECONDS = 60.0
 # Requests that a slow local model gets together in any case.
 FEWEST_TOGETHER = 4
-# Writes equal values as equal texts, for hashes.
-STABLE_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +226,6 @@ class Model:
         max_new_tokens: int = 32,
         seed: int | Sequence[int] = 0,
         greedy: bool = False,
-        until: Until = None,
     ) -> list[str]:
         """Return the texts of replies; `seed` is for all prompts, or one each.
 
@@ -238,7 +235,7 @@ class Model:
             1
         """
         seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
-        decoding = Decoding(max_new_tokens, seeds, greedy, until)
+        decoding = Decoding(max_new_tokens, seeds, greedy, None)
         return [reply.response for reply in self.replies(prompts, decoding)]
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
@@ -303,8 +300,6 @@ class Model:
         return []
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        if not requests:
-            return
         first = requests[0]
         prompts = [request.turns for request in requests]
         if first.request_type == "nll":
@@ -366,4 +361,5 @@ def each(options: Options, n: int) -> list[tuple[str, ...]]:
 
 def digest(value: object) -> str:
     """Return a short stable hash of a value that JSON can hold."""
-    return hashlib.sha256(STABLE_JSON.encode(value).encode()).hexdigest()[:16]
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

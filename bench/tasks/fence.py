@@ -8,7 +8,6 @@ templates in the reply, because many servers read `<|im_end|>` anywhere as the e
 import hashlib
 import re
 import string
-from itertools import count
 from typing import Any
 
 FIELD = "fence"
@@ -30,33 +29,23 @@ def judged(template: str, field: str, reply: str, **fields: Any) -> str:
     """Fill a reply into a judge's prompt, fenced if the template has the field `fence`.
 
     A template without this field, for example a released one, gets the reply as it is.
+
+    Examples:
+        >>> judged("Grade this: {reply}, behind {fence}", "reply", "10 <|im_end|>")
+        'Grade this: 10 〈¦im_end¦〉, behind eixokbygmi'
     """
     if f"{{{FIELD}}}" not in template:
         return template.format(**{field: reply}, **fields)
-    text = disarmed(reply)
+    text = _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
     return template.format(**{field: text, FIELD: word(text)}, **fields)
 
 
-def disarmed(reply: str) -> str:
-    """Replace the brackets of turn markers in a reply.
-
-    Examples:
-        >>> disarmed("10 <|im_end|>")
-        '10 〈¦im_end¦〉'
-    """
-    return _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
-
-
-def word(reply: str) -> str:
+def word(reply: str, attempt: int = 0) -> str:
     """Make a word of ten small letters from a reply that is not in it."""
-    candidates = (_letters(f"{attempt}:{reply}") for attempt in count())
-    return next(letters for letters in candidates if letters not in reply)
-
-
-def _letters(text: str) -> str:
-    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    text = f"{attempt}:{reply}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest())
     letters = ""
     for _ in range(LENGTH):
         number, position = divmod(number, len(string.ascii_lowercase))
         letters += string.ascii_lowercase[position]
-    return letters
+    return word(reply, attempt + 1) if letters in reply else letters

@@ -32,6 +32,8 @@ _LABEL = re.compile(
     rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=])|(?<=最[终后])(?=[0-9]))|{_NAME}|(?P<sum>{_SUM}))"
     rf"(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
+# How much a label weighs by its group; a label of no group weighs 1.
+_WEIGHTS: dict[str | None, int] = {"last": 3, "total": 2, "sum": 2, "early": -2}
 # Words that are weaker than a label; a number at the start of the reply precedes them.
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
@@ -257,14 +259,7 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
         # 12分（总分13分） names the maximum.
         is_whole = value == maximum and text[: label.start()].endswith("(")
         if value is not None and not is_whole:
-            weight = 1
-            if label["last"]:
-                weight = 3
-            elif label["total"] or label["sum"]:
-                weight = 2
-            elif label["early"]:
-                weight = -2
-            candidates.append((weight, value, label.end()))
+            candidates.append((_WEIGHTS.get(label.lastgroup, 1), value, label.end()))
     for verb in _VERB.finditer(text):
         end = verb.end()
         if end in passed or _SPAN_HERE.match(text, end):

@@ -109,12 +109,11 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
     """
     if turn := _NEXT_TURN.search(reply):
         reply = reply[: turn.start()]
-    opening, closing = _OPENING.search(reply), None
-    for closing in _CLOSING.finditer(reply):  # noqa: B007
-        pass
-    closed = closing is not None
-    if closing:
-        thought, answer = reply[: closing.start()], reply[closing.end() :].strip()
+    opening = _OPENING.search(reply)
+    closings = list(_CLOSING.finditer(reply))
+    closed = bool(closings)
+    if closings:
+        thought, answer = reply[: closings[-1].start()], reply[closings[-1].end() :].strip()
     elif heading := _HEADING.match(reply):
         thought, _, answer = reply[heading.end() :].strip().rpartition("\n")
         closed = bool(_BARE.fullmatch(answer))

@@ -18,7 +18,7 @@ from openai import _base_client
 from bench import run
 from bench.core.errors import BudgetSpent, RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client, failures
+from bench.scorers.endpoint import client, responses
 from tests.helpers.answering import fault, prompt, request, said
 from tests.helpers.cases import json_lines
 
@@ -205,7 +205,7 @@ def test_a_request_that_fails_each_time_is_an_error_among_answers(serve, monkeyp
     [("", None), ("0.99", None), ("-5", None), ("1", 1.0), ("120", 120.0), ("nan", None)],
 )
 def test_a_wait_is_at_least_a_second(header, wait):
-    assert failures.retry_after({"retry-after": header}) == wait
+    assert responses.retry_after({"retry-after": header}) == wait
 
 
 def test_a_budget_counts_each_try(serve):

@@ -14,9 +14,9 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.data.readers import read_json_lines, read_lines
 from bench.scorers.base import Answer, Model, digest
-from bench.scorers.endpoint import failures, responses
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
+from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
 from bench.tasks.request import Request
 
 # Services take ids of at most 64 letters, digits, hyphens and underscores; the hash has 16.
@@ -62,7 +62,7 @@ class Batch(Model):
             body = {**body, "choices": [body["choices"]]}
         code = str(at(response, "status_code"))
         status = int(code) if code.isdecimal() else 0
-        reason = "\n".join(failures.error_texts([error, body]))
+        reason = "\n".join(responses.error_texts([error, body]))
         answer = None
         try:
             if status < 400 and not error:
@@ -72,12 +72,12 @@ class Batch(Model):
                     if thoughts_in(body["choices"][0]) == OPENED:
                         self.chat.thoughts = OPENED
                     return answer
-            failures.check_refused_text(status or 400, reason)
+            responses.check_refused_text(status or 400, reason)
         except Broken as broken:
             reason = str(broken)
         except Unanswered as refused:
             return answer or Answer("", error=str(refused))
-        first = f"status {status}: " * (status >= 400) + failures.first_line(reason)
+        first = f"status {status}: " * (status >= 400) + responses.first_line(reason)
         return Refusal(location, first, status)
 
     def describe(self) -> dict[str, Any]:

@@ -9,9 +9,14 @@ from bench.config import Generation
 from bench.core.errors import BadInput, expected
 from bench.core.text import whole_characters
 from bench.scorers.base import Answer, messages
-from bench.scorers.endpoint import failures, responses
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
-from bench.scorers.endpoint.responses import MOST_LIKELIEST, NO_LOGPROBS
+from bench.scorers.endpoint import responses
+from bench.scorers.endpoint.responses import (
+    MOST_LIKELIEST,
+    NO_LOGPROBS,
+    Broken,
+    Refusal,
+    Unanswered,
+)
 from bench.tasks.replies import (
     THINKS,
     closes_unopened,
@@ -44,10 +49,6 @@ OPTIONS = {
     "logprobs": "--answer-mode letters",
     "top_logprobs": "--answer-mode letters, and --request-field top_logprobs=5 asks for fewer",
 }
-LETTERS_FROM = (
-    "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
-    "them stands with the probability of the least likely token, an upper bound"
-)
 # Fields that have an option of their own, or that would change the form of answers.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed"),
@@ -81,7 +82,9 @@ class Chat:
             **self.options.describe(),
             **({"asked_with": left_out} if left_out else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
-            "letters_from": LETTERS_FROM.format(self.likeliest),
+            "letters_from": f"the {self.likeliest} likeliest first tokens, summed over a letter's "
+            "spellings; a letter that is not among them stands with the probability of the least "
+            "likely token, an upper bound",
         }
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -90,27 +93,22 @@ class Chat:
         Fields that the user chose by another option are sent.
         """
         options = self.options
+        body: dict[str, Any] = {"model": self.name, "seed": request.seed}
+        body["max_tokens"] = self._most_tokens(request)
         if request.of_judge:  # decodes greedily, and does not see the model's system message
-            options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
-        fields: dict[str, Any] = {"max_tokens": self._most_tokens(request)}
+            options = Generation(thinking_tokens=options.thinking_tokens)
+            body["temperature"] = 0.0
+        body["messages"] = messages(request.turns, options.system)
+        chosen = dict(options.request_fields)
+        chosen.pop("top_logprobs", None)
         if options.temperature is not None:
-            fields["temperature"] = options.temperature
+            chosen["temperature"] = options.temperature
+        body |= chosen
         if request.request_type == "choose":
-            fields = {**UNCHANGED, "logprobs": True, "top_logprobs": self.likeliest}
+            body |= UNCHANGED | {"logprobs": True, "top_logprobs": self.likeliest}
         off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
         if template := {**off, **options.template_arguments}:
-            fields[TEMPLATE] = template
-        chosen = {**options.request_fields}
-        chosen.pop("top_logprobs", None)
-        body = {
-            "model": self.name,
-            "messages": messages(request.turns, options.system),
-            "seed": request.seed,
-            **chosen,
-            **fields,
-        }
-        if options.temperature is not None and not request.of_judge:
-            chosen["temperature"] = options.temperature
+            body[TEMPLATE] = template
         for name in set(self.leave_out) & body.keys() - chosen.keys():
             value = body.pop(name)
             if name == "max_tokens":
@@ -139,8 +137,6 @@ class Chat:
                 cut = None
                 return self._letter(choice, request.options)
             text = responses.text_of(choice)
-        except Broken:
-            raise
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
         if len(text) > LONGEST_TOKEN * most_tokens:
@@ -148,7 +144,7 @@ class Chat:
         # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
-        error = unfinished_thought(text, opened, cut, failures.MORE_TOKENS)
+        error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
         return Answer(whole_characters(text), error=error, cut=cut)
 
     def _most_tokens(self, request: Request) -> int:
@@ -164,7 +160,7 @@ class Chat:
             raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
-            first = failures.first_line(repr(likeliest))
+            first = responses.first_line(repr(likeliest))
             problem = "no option is among the likeliest first tokens of the reply"
             raise Unanswered(f"{problem}, which is {first}")
         self.bounded += bounded

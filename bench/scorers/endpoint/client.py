@@ -1,4 +1,4 @@
-"""Send requests to a server: several at once, within a budget, and again after failures.
+"""Send requests to a server: several at once, within a budget, and again after responses.
 
 openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
 and size, and answers with status 503 if another try may help.
@@ -7,7 +7,7 @@ and size, and answers with status 503 if another try may help.
 import asyncio
 import ssl
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -22,9 +22,8 @@ from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer
-from bench.scorers.budget import budgets_of
-from bench.scorers.endpoint import failures, keys, responses
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered
+from bench.scorers.endpoint import keys, responses
+from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered
 from bench.tasks.request import Request
 
 # openai's client waits 0.5 s before the second try, then twice as long each time, up to 8 s. If the
@@ -55,13 +54,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 
 
 class Client:
-    """Sends requests to one server by its `connection`, and counts requests and tokens."""
+    """Sends requests to one server by its `connection`; `counts` has requests and tokens."""
 
     connection: openai.AsyncOpenAI
 
     def __init__(self, server: keys.Server, limits: Limits) -> None:
-        self.server, self.limits, self.budgets = server, limits, budgets_of(limits)
-        self.requests = self.prompt_tokens = self.reply_tokens = 0
+        self.server, self.limits, self.budgets = server, limits, limits.shared()
+        self.counts = Counter[str]()
         self.last_answer, self.reason = time.monotonic(), ""
         self.answers: SimpleQueue[tuple[Request, Answer] | None] = SimpleQueue()
 
@@ -69,11 +68,9 @@ class Client:
         """Make a client of openai; refuse a proxy of the environment that cannot be used."""
         address = urlsplit(self.server.url)
         try:
-            if address.hostname in LOOPBACK:
-                # No proxy can reach a server here; certificates are still the environment's.
-                http = _Http(self, trust_env=False, verify=ssl.create_default_context())
-            else:
-                http = _Http(self)
+            # No proxy can reach a server here; certificates are still the environment's.
+            is_elsewhere = address.hostname not in LOOPBACK
+            http = _Http(self, trust_env=is_elsewhere, verify=httpx2.create_ssl_context())
         except Exception:  # its kind depends on the proxy, and its message may hold a password
             raise BadInput(
                 f"{self.server.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that "
@@ -100,7 +97,7 @@ class Client:
             return portal.call(connected)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-        """Return the response to a request, which openai's client sends again after failures."""
+        """Return the response to a request, which openai's client sends again after responses."""
         try:
             content = await self.connection.post(
                 f"/{path}", cast_to=openai.HttpxBinaryResponseContent, body=body
@@ -154,11 +151,10 @@ class Client:
             kind = BudgetSpent if isinstance(self._failure, BudgetSpent) else RunFailed
             raise kind(f"{self._failure}{counts if len(requests) > 1 else ''}")
 
-    def waiting(self) -> Iterator[tuple[Request, Answer]]:
-        """Yield the answers that have come and that an interrupted `stream` did not yield."""
-        while not self.answers.empty():
-            if pair := self.answers.get():
-                yield pair
+    def waiting(self) -> list[tuple[Request, Answer]]:
+        """Return the answers that have come and that an interrupted `stream` did not yield."""
+        pairs = [self.answers.get() for _ in range(self.answers.qsize())]
+        return [pair for pair in pairs if pair]
 
     def _next(self) -> tuple[Request, Answer] | None:
         """Wait for the next answer, and report the reason if this takes long."""
@@ -180,7 +176,7 @@ class Client:
 
     async def _run(self, requests: Sequence[Request]) -> None:
         """Put requests with their answers on the queue; `_failure` is why some miss."""
-        waiting, self._checking = iter(requests), asyncio.Lock()
+        waiting = iter(requests)
         async with self.connect(RETRIES) as self.connection:
             workers = min(self.limits.concurrency, len(requests))
             await asyncio.gather(*(self._send_each(waiting) for _ in range(workers)))
@@ -209,16 +205,15 @@ class Client:
         We keep refusals, for example of prompts that are too long, until a request that had an
         answer shows which it is.
         """
-        async with self._checking:  # one worker at a time
-            refused = self._refused.pop(request_type, [])
-            if not refused or self._failure:
-                return
-            answered = self._answered.get(request_type)
-            if not answered or not isinstance(await self._answer(answered), Answer):
-                self._failure = refused[-1][1]
-                return
-            for request, refusal in refused:
-                self.answers.put((request, Answer("", error=refusal.reason)))
+        if self._failure:
+            return
+        refused = self._refused.pop(request_type)
+        answered = self._answered.get(request_type)
+        if not answered or not isinstance(await self._answer(answered), Answer):
+            self._failure = refused[-1][1]
+            return
+        for request, refusal in refused:
+            self.answers.put((request, Answer("", error=refusal.reason)))
 
     async def _answer(self, request: Request) -> Answer | RunFailed:
         """Return the answer to a request, or the reason why there is none."""
@@ -268,7 +263,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
         """
         for budget in self._client.budgets:
             budget.take_request()
-        self._client.requests += 1
+        self._client.counts["requests sent"] += 1
         try:
             async with asyncio.timeout(self._client.limits.timeout):
                 response = await super().send(request, **{**options, "stream": True})
@@ -284,19 +279,19 @@ class _Http(openai.DefaultAsyncHttpxClient):
         except (httpx2.RequestError, ssl.SSLError) as error:
             return self._passing(request, self._why_unreached(error))
         body = responses.parsed(content, self._server.key)
-        status, texts = response.status_code, "\n".join(failures.error_texts(body))
+        status, texts = response.status_code, "\n".join(responses.error_texts(body))
         label = f"status {status}"
         if status < 400:
             status, texts = responses.error_in(body)
         if not status:
             answer = {"body": body, "headers": response.headers}
             return httpx2.Response(200, request=response.request, extensions=answer)
-        failures.check_refused_text(status, texts)
-        after = failures.retry_after(response.headers)
-        may_pass = status in failures.TRANSIENT or status >= 500
-        if not may_pass or (failures.is_unpaid(texts) and not after):
+        responses.check_refused_text(status, texts)
+        after = responses.retry_after(response.headers)
+        may_pass = status in responses.TRANSIENT or status >= 500
+        if not may_pass or (responses.is_unpaid(texts) and not after):
             raise Refusal.of_status(self._server, label, status, texts)
-        reason = f"{label}: {failures.first_line(texts or response.reason_phrase)}"
+        reason = f"{label}: {responses.first_line(texts or response.reason_phrase)}"
         if isinstance(after, float) and after > LONGEST_WAIT:
             reason = f"asks to wait {after:,.0f} s ({reason})"
             raise Refusal(self._server.url, reason, status, is_general=True)
@@ -322,7 +317,7 @@ class _Http(openai.DefaultAsyncHttpxClient):
         cause, url = error, self._server.url
         while deeper := cause.__cause__ or cause.__context__:
             cause = deeper
-        words = failures.first_line(str(cause) or type(cause).__name__)
+        words = responses.first_line(str(cause) or type(cause).__name__)
         words = keys.redacted(words, self._server.key)
         if isinstance(cause, ssl.SSLCertVerificationError):
             reason = (

@@ -121,7 +121,7 @@ def of_run(
 
 def check(variables: Mapping[str, str], models: Iterable[str | None]) -> None:
     """Refuse a host without a model, and a value that is not a name and so may be a key."""
-    hosts = sorted({host for model in models if model and (host := host_of(model))})
+    hosts = sorted({host_of(model) for model in models if model} - {""})
     for host, name in variables.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise BadInput(KEY_EXPECTED)

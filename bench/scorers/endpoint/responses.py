@@ -1,30 +1,24 @@
-"""Read the answers of servers: a text, and log-probabilities of tokens."""
+"""Read what servers answer: a text, log-probabilities of tokens, or an error.
+
+An error is of one request or of every request, or it passes by itself.
+"""
 
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from bench.core.errors import RunFailed
+from bench.core.text import whole_characters
 from bench.scorers.base import BROKEN_ANSWER, DECLINED_BY
-from bench.scorers.endpoint.failures import (
-    REFUSED,
-    Broken,
-    Unanswered,
-    at,
-    error_texts,
-    status_in,
-)
-from bench.scorers.endpoint.keys import redacted
-from bench.tasks.replies import plain
+from bench.scorers.endpoint.keys import Server, redacted
+from bench.tasks.replies import plain, unfinished_thought
 
 NO_PROTOCOL = "something other than OpenAI's protocol"
-NO_TEXT = f"{BROKEN_ANSWER}out a text"
 NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
-NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
-DECLINED = f"{DECLINED_BY}the model, in a field of its own"
 # Finish reasons of vLLM and SGLang, Zhipu, DeepSeek and OpenRouter for a reply that broke off.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 # Finish reasons for a limit of tokens: length, model_length, MAX_TOKENS, max_output_tokens.
@@ -47,6 +41,173 @@ THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_detai
 STREAM_STARTS = ("data:", "event:", "id:", "retry:", ":")
 # We ignore larger counts of tokens as impossible.
 MOST_TOKENS = 10**9
+REFUSED = f"{DECLINED_BY}the content filter"
+MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
+# Words of content filters, and codes of MiniMax, Zhipu and iFlytek. The risk control of an account
+# is no content filter.
+FILTER_WORDS = re.compile(
+    r"content.{0,2}(filter|policy|management|moderation|exists)|inspection.?failed|moderat(ed|ion)"
+    r"|(inappropriate|harmful|unsafe|prohibited|illegal).{0,2}(content|text)"
+    r"|(?<!case.)sensitive|\brisk(?!.control)|(?<!thread.)(un)?safety|responsible.?ai|guardrail"
+    r"|usage.(polic|guideline)|violat\w+ .{0,40}(polic|guideline|terms|practices)|censor|blocklist"
+    r"|prohibited_content|recitation|(prompt|content|input|text|output|response) .{0,12}\bblocked"
+    r"|敏感|违规|不合规|不安全|审核|风险|\baudit|^code (102[67]|1301|1001[34])$",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Words about the account: its refusal concerns every request.
+ACCOUNT_WORDS = re.compile(r"\b(account|organi[sz]ation)|账[号户]|实名", re.IGNORECASE)
+# What OpenAI writes if the thought has used up all tokens.
+LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
+# The fields of an error that we read, in small letters and without underscores.
+ERROR_FIELDS = (
+    *("error", "errors", "message", "detail", "msg", "code", "type", "param", "loc", "raw"),
+    *("baseresp", "statusmsg", "errormsg", "errormessage", "errmsg", "metadata"),
+    *("promptfeedback", "blockreason", "innererror", "reasons"),
+)
+# The fields of a status in an error that comes with status 200.
+STATUS_FIELDS = ("code", "status", "status_code", "error_code")
+# Words about an unpaid account. Services send them with the status of a busy server.
+UNPAID = re.compile(
+    r"insufficient.{0,2}(quota|balance|credit|fund)|exceeded your current quota|payment required"
+    r"|arrear|good standing|余额不足|欠费",
+    re.IGNORECASE,
+)
+# Words for a failure that may pass.
+PASSING = re.compile(
+    r"rate.{0,2}limit|too many requests|throttl|time.?out|timed out|overload|busy|unavailable"
+    r"|internal|unknown error|try again|later|速率|频率|限流|繁忙|超时|稍后|过载",
+    re.IGNORECASE,
+)
+# Words about limits per minute or day. Some services mix them with the words of an unpaid account.
+RATE_WORDS = re.compile(
+    r"(rate|token|request)s?.{0,2}limit|per.(second|minute|hour|day)|retry (in|after)|try again in"
+    r"|throttl|速率|频率",
+    re.IGNORECASE,
+)
+# Words about a wrong key, because status 403 can also be about models, fields and regions.
+KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
+# Timeout, conflict, too early, too many requests; also all 5xx.
+TRANSIENT = (408, 409, 425, 429)
+# Of a wrong key, an unpaid account, and a wrong name or place.
+GENERAL = (401, 402, 404)
+# No content filter answers with these.
+UNFILTERED = (*GENERAL, *TRANSIENT, 503)
+
+
+class Unanswered(Exception):
+    """The reason why a server does not answer this request, although it answers others."""
+
+
+class Broken(Exception):
+    """The reason why we cannot read an answer; another try may help."""
+
+
+class Refusal(RunFailed):
+    """An error of the server at `url` to a request, or to every request.
+
+    Attributes:
+        reason: the message without the server's address.
+        status: 0 if there is none.
+        texts: of the error.
+        is_general: whether it holds for every request, as that of a wrong key does.
+    """
+
+    def __init__(
+        self, url: str, reason: str, status: int = 0, texts: str = "", is_general: bool = False
+    ) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.reason, self.status, self.texts = reason, status, texts
+        self.is_general = is_general
+
+    @classmethod
+    def of_status(cls, server: Server, label: str, status: int, texts: str) -> "Refusal":
+        """Return the error of a request that another try would not answer.
+
+        Status 403 can also be about models and regions. If a server repeats a part of the key, we
+        leave out its texts.
+        """
+        key = server.key
+        repeats_key = bool(key) and (key[:4] in texts or key[-4:] in texts)
+        is_withheld = repeats_key or not texts
+        reason = f"{label}: {first_line(texts)}"
+        if status != 401 and not (status == 403 and (is_withheld or KEY_WORDS.search(texts))):
+            is_general = status in GENERAL or is_unpaid(texts)
+            return cls(server.url, reason, status, texts, is_general)
+        problem = f"the environment variable {server.variable} is wrong"
+        if not key:
+            problem = (
+                f"it was asked without a key: the environment variable {server.variable} is not "
+                f"set; set it, or name another by --key {server.host}=NAME"
+            )
+        reason = label if is_withheld else reason
+        return cls(server.url, f"{reason}; {problem}", status, is_general=True)
+
+
+def is_unpaid(texts: str) -> bool:
+    """Return whether an error is about money, and not about a limit of a minute or a day."""
+    return bool(UNPAID.search(texts)) and not RATE_WORDS.search(texts)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | str | None:
+    """Return how long a server asks us to wait, in seconds or as a date.
+
+    None means our usual wait, also if a server asks for less than a second.
+    """
+    value = headers.get("retry-after", "").strip()
+    try:
+        return float(value) if float(value) >= 1 else None
+    except ValueError:
+        return value or None
+
+
+def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
+    """Yield the texts of an error, without fields that may repeat the prompt."""
+    text = re.sub(r"<[^<>]{0,200}>", "\n", body).strip() if isinstance(body, str) else ""
+    if text:  # without the tags of a page
+        yield text
+    parts = body
+    if isinstance(body, dict):
+        named = {str(name).lower().replace("_", ""): value for name, value in body.items()}
+        parts = [named[name] for name in ERROR_FIELDS if name in named]
+        codes = [str(value) for name, value in named.items() if name.endswith("code")]
+        parts += [f"code {code}" for code in codes if code.isdecimal()]
+    for part in parts if deepest and isinstance(parts, list) else ():
+        yield from error_texts(part, deepest - 1)
+
+
+def check_refused_text(status: int, texts: str) -> None:
+    """Raise Unanswered if an error is about the text of the request."""
+    is_filtered = FILTER_WORDS.search(texts) and not ACCOUNT_WORDS.search(texts)
+    if status == 451 or (status not in UNFILTERED and is_filtered):
+        raise Unanswered(REFUSED)
+    if status == 400 and LIMIT_WORDS.search(texts):
+        raise Unanswered(unfinished_thought("", opened=True, cut=True, option=MORE_TOKENS))
+
+
+def status_in(error: object, texts: str) -> int:
+    """Return the status of an error that came with status 200: its own, or by its words."""
+    for part in (at(error, "error"), error):
+        for code in (at(part, name) for name in STATUS_FIELDS):
+            if re.fullmatch("[45][0-9]{2}", str(code)):
+                return int(str(code))
+    if is_unpaid(texts):
+        return 402
+    return 503 if PASSING.search(texts) else 400
+
+
+def first_line(message: str) -> str:
+    """Return the first line of a server's message, cleaned, at most 200 characters."""
+    return whole_characters((message.strip().splitlines() or ["no reason given"])[0])[:200]
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """Follow names and positions into JSON; None if one is missing."""
+    for step in path:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
+    return value
 
 
 def text_of(choice: dict[str, Any]) -> str:
@@ -56,19 +217,15 @@ def text_of(choice: dict[str, Any]) -> str:
     message = choice.get("message")
     content = message.get("content") if isinstance(message, dict) else 0
     if not content and at(message, "refusal"):  # OpenAI
-        raise Unanswered(DECLINED)
+        raise Unanswered(f"{DECLINED_BY}the model, in a field of its own")
     if isinstance(content, list):
-        texts = []
-        for part in content:
-            if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-                part = part.get("text")
-            if isinstance(part, str):
-                texts.append(part)
-        content = "".join(texts)
+        is_text = (None, "text", "output_text")
+        texts = [at(part, "text") or part for part in content if at(part, "type") in is_text]
+        content = "".join(text for text in texts if isinstance(text, str))
     if content is None and (was_cut(choice) or keeps_thought_apart(choice)):
         return ""  # all tokens went into a thought
     if not isinstance(content, str):
-        raise Broken(NO_TEXT)
+        raise Broken(f"{BROKEN_ANSWER}out a text")
     return content
 
 
@@ -97,14 +254,8 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
         raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {MOST_LIKELIEST}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
-    tokens: dict[tuple[str, float], None] = {}
-    for entry in top:
-        token, value = at(entry, "token"), _logprob(at(entry, "logprob"))
-        if isinstance(token, str):
-            if value is None:
-                raise Broken(NO_NUMBER)
-            tokens[token, value] = None
-    return list(tokens)
+    entries = [entry for entry in top if isinstance(at(entry, "token"), str)]
+    return list(dict.fromkeys((at(e, "token"), _logprob(at(e, "logprob"))) for e in entries))
 
 
 def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
@@ -129,8 +280,8 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     return sums, len(missing)
 
 
-def prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
-    """Read a prompt's log-probabilities after the first token; None if there are none."""
+def prompt_logprobs(body: dict[str, Any]) -> list[float]:
+    """Read a prompt's log-probabilities after the first token."""
     entries = at(body, "choices", 0, "prompt_logprobs")
     reported = at(body, "choices", 0, "logprobs", "token_logprobs")
     if isinstance(entries, list):
@@ -139,25 +290,26 @@ def prompt_logprobs(body: dict[str, Any]) -> list[float] | None:
         reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in by_token]
     else:  # with the tokens of the reply
         written = at(body, "usage", "completion_tokens")
-        if not isinstance(reported, list) or type(written) is not int:
-            return None
-        n = len(reported) - written
-        reported = reported[:n] if 0 < n <= len(reported) else None
+        is_known = isinstance(reported, list) and type(written) is int
+        n = len(reported) - written if is_known else 0
+        reported = reported[:n] if 0 < n <= len(reported) else []
+    if not reported:
+        raise Broken(NO_LOGPROBS)
     n_prompt = token_count(body, "prompt_tokens")
-    if reported and n_prompt and len(reported) != n_prompt:
+    if n_prompt and len(reported) != n_prompt:
         raise Broken(
             f"{BROKEN_ANSWER} the log-probabilities of {len(reported):,} tokens of a prompt of "
             f"{n_prompt:,}"
         )
-    values = [_logprob(value) for value in reported[1:]] if reported else [None]
-    return [value for value in values if value is not None] if None not in values else None
+    return list(map(_logprob, reported[1:]))
 
 
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
     """Return text and log-probability of a completion's last token, or None."""
     logprobs = at(body, "choices", 0, "logprobs")
-    token, value = at(logprobs, "tokens", -1), _logprob(at(logprobs, "token_logprobs", -1))
-    return (token, value) if isinstance(token, str) and token and value is not None else None
+    token, value = at(logprobs, "tokens", -1), at(logprobs, "token_logprobs", -1)
+    is_known = isinstance(token, str) and token and value is not None
+    return (token, _logprob(value)) if is_known else None
 
 
 def token_count(body: Any, name: str) -> int:
@@ -225,8 +377,9 @@ def joined(stream: str) -> dict[str, Any]:
     return body
 
 
-def _logprob(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
+def _logprob(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Python compares even integers that are too large for a float.
-    return float(value) if -sys.float_info.max <= value <= 1e-3 else None
+    if is_number and -sys.float_info.max <= value <= 1e-3:
+        return float(value)
+    raise Broken(f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0")

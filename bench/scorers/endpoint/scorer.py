@@ -15,20 +15,16 @@ from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER, Answer, Model
-from bench.scorers.endpoint import failures, responses
 from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
-from bench.scorers.endpoint.failures import Broken, Refusal, Unanswered, at
-from bench.scorers.endpoint.responses import NO_LOGPROBS
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Unanswered, at
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
 # Fields that request the probabilities of a prompt's tokens: vLLM's own, or OpenAI's. Some servers
-# have to generate one more token, and some refuse a field that they do not know.
-OF_PROMPT: tuple[dict[str, Any], ...] = (
-    {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
-    {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
-)
+# refuse a field that they do not know.
+OF_PROMPT: tuple[dict[str, Any], ...] = ({"prompt_logprobs": 0}, {"echo": True})
 # Entries of `run.json` about who answers: the service's name for the model, the host after
 # redirects, the provider behind a router, and the state of the server.
 ANSWERED = {
@@ -85,7 +81,6 @@ class Endpoint(Model):
         self._of_prompt = OF_PROMPT[0]
         # Who answers, by the entries of `ANSWERED`; the first model and host are the run's.
         self._answered: dict[str, list[str]] = {role: [] for role in ANSWERED}
-        self._refused = 0
         self._client.call(self._find_abilities)
         types = self.request_types
         self.request_types = tuple(name for name in types if name not in self.unsupported)
@@ -121,13 +116,7 @@ class Endpoint(Model):
     def spent(self) -> str:
         """The requests and tokens so far, in words."""
         bounded = "options not among the likeliest tokens, which stand with an upper bound"
-        counts = {
-            "requests sent": self._client.requests,
-            "tokens of prompts": self._client.prompt_tokens,
-            "tokens of replies": self._client.reply_tokens,
-            failures.REFUSED: self._refused,
-            bounded: self._chat.bounded,
-        }
+        counts = {**self._client.counts, bounded: self._chat.bounded}
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
@@ -139,11 +128,11 @@ class Endpoint(Model):
                 raise BadInput(f"{self.server.url}: {problem}")
         self.answered = answered = dict(self.answered)
         for request, answer in self._client.stream(requests, self._answer, answered):
-            self._refused += answer.error == failures.REFUSED
+            self._client.counts[responses.REFUSED] += answer.error == responses.REFUSED
             yield [(request, answer)]
 
     def waiting(self) -> list[tuple[Request, Answer]]:
-        return list(self._client.waiting())
+        return self._client.waiting()
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, several at once; the answers keep their order."""
@@ -154,12 +143,12 @@ class Endpoint(Model):
         if request.request_type != "nll":
             return self._chat.read(request, await self._ask_chat(request))
         values = responses.prompt_logprobs(await self._complete(request.prompt))
-        if values is None:
-            raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
     async def _complete(self, text: str) -> Any:
-        return await self._send("completions", {"prompt": text, **self._of_prompt})
+        # Some servers have to generate one more token.
+        fields = UNCHANGED | {"prompt": text, "seed": 0, "logprobs": 1} | self._of_prompt
+        return await self._send("completions", fields)
 
     async def _ask_chat(self, request: Request) -> dict[str, Any]:
         try:
@@ -174,8 +163,9 @@ class Endpoint(Model):
         response = await self._client.post(path, {"model": self.server.model, **fields})
         body: dict[str, Any] = response.extensions["body"]
         written = responses.token_count(body, "completion_tokens")
-        self._client.prompt_tokens += responses.token_count(body, "prompt_tokens")
-        self._client.reply_tokens += written
+        counts = self._client.counts
+        counts["tokens of prompts"] += responses.token_count(body, "prompt_tokens")
+        counts["tokens of replies"] += written
         # The header is of the Hub's router.
         provider = response.extensions["headers"].get("x-inference-provider")
         self._note("host", response.url.netloc.decode())
@@ -193,7 +183,7 @@ class Endpoint(Model):
     def _note(self, role: str, answered: object) -> None:
         """Record who answers, and say if it changes; raise RunFailed for another model or host."""
         names = self._answered[role]
-        name = failures.first_line(answered) if isinstance(answered, str) and answered else ""
+        name = responses.first_line(answered) if isinstance(answered, str) and answered else ""
         is_new = name and name not in names and len(names) < MOST_NAMES
         if is_new:
             names.append(name)
@@ -212,36 +202,36 @@ class Endpoint(Model):
             async with asyncio.timeout(self._client.limits.timeout / 2):
                 body = await self._client.until_read(self._ask_chat, QUESTION)
             self._chat.thoughts = thoughts_in(body["choices"][0])
-        except (TimeoutError, Unanswered):
+        except (TimeoutError, Broken, Unanswered):
             pass
         if self._chat.thoughts:
             self.unsupported["choose"] = THINKS
         for self._of_prompt in OF_PROMPT:
-            reason = await self._problem_of_prompt()
-            if not reason:
-                return
-        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
+            try:
+                await self._check_prompt()
+                break
+            except (Broken, Unanswered) as unanswered:
+                reason = str(unanswered)
+            except Refusal as refusal:
+                if refusal.status < 400:  # it was not reached
+                    raise
+                reason = refusal.reason
+        else:
+            problem = "the server tells no probabilities of a text's tokens"
+            self.unsupported["nll"] = f"{problem} ({reason})"
 
-    async def _problem_of_prompt(self) -> str:
-        """Return why the server reports no right probabilities of a text's tokens; "" if it does.
+    async def _check_prompt(self) -> None:
+        """Raise Broken if the server reports no right probabilities of a text's tokens.
 
         The token that it generates after a text must have the same probability as the last token of
         the text.
         """
         ask = partial(self._client.until_read, self._complete)
-        try:
-            body = await ask(COUNTING)
-            logprobs, token = responses.prompt_logprobs(body), responses.last_token(body)
-            if not logprobs:
-                return NO_LOGPROBS
-            if token:
-                longer = responses.prompt_logprobs(await ask(COUNTING + token[0])) or []
-                if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
-                    return "its numbers do not agree with the probabilities of its replies"
-        except Unanswered as unanswered:
-            return str(unanswered)
-        except Refusal as refusal:
-            if refusal.status < 400:  # it was not reached
-                raise
-            return refusal.reason
-        return ""
+        body = await ask(COUNTING)
+        logprobs = responses.prompt_logprobs(body)
+        if not logprobs:
+            raise Broken(NO_LOGPROBS)
+        if token := responses.last_token(body):
+            longer = responses.prompt_logprobs(await ask(COUNTING + token[0]))
+            if len(longer) != len(logprobs) + 1 or abs(longer[-1] - token[1]) > TOLERANCE:
+                raise Broken("its numbers do not agree with the probabilities of its replies")
