@@ -1,4 +1,4 @@
-"""Send requests to a server: several at once, within a budget, and again after responses.
+"""Send requests to a server: several at once, within a budget, and again after failures.
 
 openai's client waits and tries again. `_Http` sends one try, within the limits of requests, time
 and size, and answers with status 503 if another try may help.
@@ -97,7 +97,7 @@ class Client:
             return portal.call(connected)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-        """Return the response to a request, which openai's client sends again after responses."""
+        """Return the response to a request, which openai's client sends again after failures."""
         try:
             content = await self.connection.post(
                 f"/{path}", cast_to=openai.HttpxBinaryResponseContent, body=body
@@ -189,7 +189,8 @@ class Client:
             request_type = request.request_type
             if isinstance(answer, Answer):
                 self.answers.put((request, answer))
-                self._answered[request_type] = request
+                if not answer.error or request_type not in self._answered:
+                    self._answered[request_type] = request
             elif isinstance(answer, Refusal) and not answer.is_general:
                 self._refused[request_type].append((request, answer))
                 if len(self._refused[request_type]) >= MOST_REFUSED:
