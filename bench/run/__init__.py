@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import get, resolve
+from bench.benchmarks import resolve
 from bench.config import RunConfig
 from bench.core import default_folders
 from bench.core.cells import to_number
@@ -27,7 +27,7 @@ from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate
-from bench.run.plan import Plan, Respondents
+from bench.run.plan import Respondents, plan_run
 from bench.runs import records
 from bench.runs.open import Run, open_runs
 from bench.runs.scores import most_biased_first, score
@@ -91,10 +91,9 @@ def evaluate(
         loaded, options = Loaded(model), _options_of(model, options)
     else:
         options["model"] = model
-    config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(get(benchmark), config)
+    plan = plan_run(RunConfig.of({"benchmark": benchmark, **options}))
     # The pages of a report do not show the folder of a run.
-    shows_folder = not config.out and not in_notebook()
+    shows_folder = not plan.config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")

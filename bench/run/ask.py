@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed, explain_others
 from bench.core.progress import progress, say
-from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
@@ -79,10 +78,7 @@ def ask_requests(
                 raise
     # A model of another package can leave out a request.
     in_order = {key: replies.get(key) for key in map(key_of, every_request)}
-    metadata[records.PARSED_BY] = plan.benchmark.parser
-    answers = records.finish(
-        folder, metadata, in_order, lambda rows: parsed(plan.benchmark, rows, plan.items)
-    )
+    answers = records.finish(folder, metadata, in_order, plan.benchmark)
     _report(title, answers, scorers, time.perf_counter() - start)
 
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import scorers
-from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.ask import before_of, key_of, role_of
-from bench.run.plan import Plan, Respondents, abilities_of
+from bench.run.plan import Respondents, abilities_of, make_requests, plan_run
 from bench.runs import records
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -109,13 +108,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs."""
-    plan = Plan(get(config.benchmark), config)
+    plan = plan_run(config)
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}
     # We load formulas and files, which read no tokens; of other models we only need the kind.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
-    requests = plan.requests(metadata or abilities_of(**able), partial)
+    requests = make_requests(plan, metadata or abilities_of(**able), partial)
     replies: records.Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file

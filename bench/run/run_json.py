@@ -19,8 +19,8 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
-from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Plan, Requests, Respondents
+from bench.data import FOUND_SAMPLES, OWN_SAMPLES, frame
+from bench.run.plan import Plan, Requests, Respondents, make_requests
 from bench.runs import records
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model
@@ -58,7 +58,8 @@ def existing_run(plan: Plan) -> dict[str, Any]:
     old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, planned)
     differ = differences(old, new)
     if recorded["judge"] is None and plan.asked["judge"]:
-        judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
+        names = [name for name in plan.asked["tasks"] if name in metadata["skipped"]]
+        judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in names]
         if "needed" not in judged:  # no task was left out for lack of a judge, so we can add one
             for name in OF_JUDGE:
                 differ.pop(name, None)
@@ -162,7 +163,7 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         metadata["identity"] = plan.identity
     for role in new_roles:
         metadata |= entries(role, models[role])
-    requests = plan.requests(metadata, partial)
+    requests = make_requests(plan, metadata, partial)
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     if new_roles:
         metadata["requests"] = requests.total
@@ -171,7 +172,7 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         notes += [probe_failed(metadata), prompt_language_warning(metadata)]
     metadata |= display(plan)
     before = metadata.get("files", {}).get(records.ITEMS)
-    records.write_items(plan.folder, metadata, plan.items)
+    records.write_items(plan.folder, metadata, frame(requests.items))
     if before not in (None, metadata["files"][records.ITEMS]):
         notes.append(f"{records.ITEMS}: was of an earlier version; it is written anew")
     for note in filter(None, notes):
@@ -228,8 +229,7 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
-        "excluded": plan.effects(are_excluded=True),
-        "modified": plan.effects(are_excluded=False),
+        **requests.effects,
         "probe": model.probe(list(languages)) if languages else [],
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),

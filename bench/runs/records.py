@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.benchmarks.base import Benchmark
 from bench.core import inputs
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
+from bench.metrics.verdicts import parsed
 from bench.runs.schema import with_names_of_today, wrong_entry
 from bench.scorers import split_kind
 from bench.scorers.base import digest
@@ -243,13 +245,12 @@ def finish(
     folder: Path,
     metadata: dict[str, Any],
     replies: Replies,
-    parse: Callable[[pd.DataFrame], "pd.Series[str]"],
+    benchmark: Benchmark,
 ) -> pa.Table:
-    """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
+    """Parse all replies, write `answers.parquet` in the order of `replies`, and remove the lines.
 
     Args:
         replies: the recorded replies by `KEYS`; None for a failed request.
-        parse: returns the value in each reply, or "".
 
     Raises:
         RunFailed: another program has changed `answers.jsonl`; we keep the unchanged answers.
@@ -267,8 +268,10 @@ def finish(
             f"that synchronises folders, may have changed the file; {CONTINUES}"
         )
     answers = table.take([numbers[key] for key in replies])
-    values = parse(answers.drop_columns(["prompt", "parsed", "valid"]).to_pandas(use_threads=False))
     answers = answers.drop_columns(["parsed", "valid"])
+    rows = answers.drop_columns("prompt").to_pandas(use_threads=False)
+    values = parsed(benchmark, rows, read_items(folder))
+    metadata[PARSED_BY] = benchmark.parser
     answers = answers.append_column("parsed", pa.array(values, pa.string()))
     answers = answers.append_column("valid", pa.array(values != "")).select(SCHEMA.names)
     _write_table(folder, RECORDS, answers, metadata)
