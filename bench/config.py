@@ -63,8 +63,7 @@ class Options(BaseModel):
             group = group_of(field)
             nested = [key for key in (group.described() if group else ()) if key in values]
             if nested and isinstance(values.get(name, {}), Mapping):
-                members = {key: values.pop(key) for key in nested}
-                values[name] = {**values.get(name, {}), **members}
+                values[name] = {**values.get(name, {}), **{key: values.pop(key) for key in nested}}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -73,8 +72,7 @@ class Options(BaseModel):
             group = group_of(cls.model_fields[keys[0]]) if len(keys) > 1 else None
             keys = keys[:2] if group else keys[:1]
             if first["type"] == "extra_forbidden":
-                described = (group or cls).described()
-                raise BadInput(expected(keys[-1], described, "option")) from None
+                raise BadInput(expected(keys[-1], (group or cls).described(), "option")) from None
             spelled = cls.flag(keys[-1]) if command else ": ".join(keys)
             raise BadInput(explain(first, spelled)) from None
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import resolve
+from bench.benchmarks import get, resolve
 from bench.config import RunConfig
 from bench.core import default_folders
 from bench.core.cells import to_number
@@ -91,9 +91,10 @@ def evaluate(
         loaded, options = Loaded(model), _options_of(model, options)
     else:
         options["model"] = model
-    plan = plan_run(RunConfig.of({"benchmark": benchmark, **options}))
+    config = RunConfig.of({"benchmark": benchmark, **options})
+    plan = plan_run(get(benchmark), config)
     # The pages of a report do not show the folder of a run.
-    shows_folder = not plan.config.out and not in_notebook()
+    shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):
         if shows_folder:
             say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")

@@ -5,6 +5,7 @@ from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
@@ -43,9 +44,8 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     # Ids do not depend on the fields that are left out.
     batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
     # The plan does not depend on the model and the judge.
-    placeholders = dict.fromkeys(batches, "simulated:")
-    updates = {**placeholders, "as_model": None, "as_judge": None}
-    plan = plan_run(config.model_copy(update=updates))
+    updates = {**dict.fromkeys(batches, "simulated:"), "as_model": None, "as_judge": None}
+    plan = plan_run(get(config.benchmark), config.model_copy(update=updates))
     plan.asked.update(names)
     option, ours = "--judge MODEL", "--as-judge NAME"
     try:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench import scorers
+from bench.benchmarks import get
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
@@ -104,7 +105,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs."""
-    plan = plan_run(config)
+    plan = plan_run(get(config.benchmark), config)
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}

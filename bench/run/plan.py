@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
-from bench.benchmarks import get
 from bench.benchmarks.base import Benchmark
 from bench.config import Generation, RunConfig
 from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
-from bench.runs import records
+from bench.runs import records, schema
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
 from bench.scorers.budget import budgets_of
@@ -37,10 +36,10 @@ def abilities_of(
     The best come first. `unsupported` has reasons why the model lacks a request type.
     """
     return {
-        "request_types": model.request_types,
-        "answer_modes": model.answer_modes,
+        "request_types": list(model.request_types),
+        "answer_modes": list(model.answer_modes),
         "model": {"unsupported": getattr(model, "unsupported", {})},
-        "judge_request_types": judge.request_types if judge else (),
+        "judge_request_types": list(judge.request_types) if judge else [],
     }
 
 
@@ -85,10 +84,9 @@ class Plan:
     folder: Path
 
 
-def plan_run(config: RunConfig) -> Plan:
+def plan_run(benchmark: Benchmark, config: RunConfig) -> Plan:
     """Plan a run: check its options, find its data and prompts, and name its folder."""
     _check(config)
-    benchmark = get(config.benchmark)
     # A run that continues keeps its settings and its limit of tokens, whatever the preset.
     before = records.run_json_in(Path(config.out)) if config.out else {}
     recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
@@ -120,10 +118,10 @@ def plan_run(config: RunConfig) -> Plan:
     }
     for role, model in models.items():
         asked[f"{role}_content"] = scorers.content(model) if model else None
-    identity = records.identity(benchmark.name, asked)
+    identity = schema.identity(benchmark.name, asked)
     name = config.as_model or config.model
     title = f"{benchmark.name}, {name}"
-    if not config.as_model and records.file_hash(asked, "model"):
+    if not config.as_model and schema.file_hash(asked, "model"):
         kind, path = scorers.split_kind(name)
         # However the path is written, the runs are in one folder.
         name = f"{kind}:{Path(path).expanduser().resolve().name}"
@@ -142,32 +140,7 @@ def make_requests(plan: Plan, abilities: Mapping[str, Any], partial: bool) -> Re
         abilities: of model and judge, see `abilities_of`; or the `run.json` with them.
     """
     benchmark, asked = plan.benchmark, plan.asked
-    limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
-    of_data = tasks.of_data(benchmark, settings)
-    items, of_settings = data.read(plan.source, plan.config.categories, **of_data)
-    counts = Counter[tuple[str, ...]]()
-    # The tasks that the user named, otherwise those for which the data have items.
-    items_by_task: dict[str, list[Any]] = {}
-    for name in asked["tasks"]:
-        task = benchmark.tasks[name]
-        applicable = list(filter(task.applies, items))
-        by_category = defaultdict[str, list[Any]](list)
-        for item in applicable:
-            if reason := task.excluded(item):
-                counts["excluded", item.category, name, reason] += 1
-            else:
-                by_category[item.category].append(item)
-        if applicable or plan.config.tasks:
-            samples = (data.balanced_sample(k, plan.config.limit) for k in by_category.values())
-            items_by_task[name] = list(chain.from_iterable(samples))
-    for effect in of_settings:
-        state = "excluded" if effect.is_excluded else "modified"
-        for name in items_by_task:
-            if effect.task in ("", name):
-                counts[state, effect.category, name, effect.what] += effect.rows
-    effects: dict[str, list[dict[str, Any]]] = {"excluded": [], "modified": []}
-    for (state, category, name, why), n in counts.items():
-        effects[state].append({"category": category, "task": name, "why": why, "items": n})
+    items, items_by_task, effects = _sampled(plan)
     answer_modes: dict[str, AnswerMode] = {}
     skipped: dict[str, str] = {}
     refused: list[str] = []
@@ -189,6 +162,7 @@ def make_requests(plan: Plan, abilities: Mapping[str, Any], partial: bool) -> Re
         if all(skipped[name].startswith(NO_JUDGE) for name in refused):
             raise BadInput(f"cannot ask {problem}")
         raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
+    limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
     requests = [
         replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
         for k in range(asked["repeats"])
@@ -203,9 +177,41 @@ def make_requests(plan: Plan, abilities: Mapping[str, Any], partial: bool) -> Re
             f"{plan.source.folder}: leaves nothing to ask for tasks {', '.join(items_by_task)}; "
             "choose other --tasks or --categories"
         )
+    return Requests(_stages(requests), items, answer_modes, skipped, effects)
+
+
+def _sampled(
+    plan: Plan,
+) -> tuple[list[Any], dict[str, list[Any]], dict[str, list[dict[str, Any]]]]:
+    """Read the items; return those of this run, those of each task, and the effects of settings."""
+    benchmark = plan.benchmark
+    of_data = tasks.of_data(benchmark, plan.asked["settings"])
+    items, of_settings = data.read(plan.source, plan.config.categories, **of_data)
+    counts = Counter[tuple[str, ...]]()
+    # The tasks that the user named, otherwise those for which the data have items.
+    items_by_task: dict[str, list[Any]] = {}
+    for name in plan.asked["tasks"]:
+        task = benchmark.tasks[name]
+        applicable = list(filter(task.applies, items))
+        by_category = defaultdict[str, list[Any]](list)
+        for item in applicable:
+            if reason := task.excluded(item):
+                counts["excluded", item.category, name, reason] += 1
+            else:
+                by_category[item.category].append(item)
+        if applicable or plan.config.tasks:
+            samples = (data.balanced_sample(k, plan.config.limit) for k in by_category.values())
+            items_by_task[name] = list(chain.from_iterable(samples))
+    for effect in of_settings:
+        state = "excluded" if effect.is_excluded else "modified"
+        for name in items_by_task:
+            if effect.task in ("", name):
+                counts[state, effect.category, name, effect.what] += effect.rows
+    effects: dict[str, list[dict[str, Any]]] = {"excluded": [], "modified": []}
+    for (state, category, name, why), n in counts.items():
+        effects[state].append({"category": category, "task": name, "why": why, "items": n})
     used = {id(item) for item in chain.from_iterable(items_by_task.values())}
-    used_items = [item for item in items if id(item) in used]
-    return Requests(_stages(requests), used_items, answer_modes, skipped, effects)
+    return [item for item in items if id(item) in used], items_by_task, effects
 
 
 def _unsupported(
@@ -223,8 +229,7 @@ def _unsupported(
     request_types = plan.benchmark.tasks[task].request_types_for(chosen)
     unsupported = abilities["model"].get("unsupported", {})
     reasons = [text for name, text in unsupported.items() if name in request_types]
-    has = f"{by_mode}the model has {', '.join(abilities['request_types'])}"
-    return "; ".join([has, *reasons])
+    return "; ".join([f"{by_mode}the model has {', '.join(abilities['request_types'])}", *reasons])
 
 
 def _ungraded(plan: Plan, task: str, judge_request_types: Sequence[str]) -> str:
@@ -289,9 +294,7 @@ def _check(config: RunConfig) -> None:
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
-            raise BadInput(
-                f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
-            )
+            raise BadInput(f"--as-{role}: is for --{role} replay:FILE alone; leave it out")
     if config.keys:
         key_names.check(config.keys, [config.model, config.judge])
     if config.resources and not config.scheduler:

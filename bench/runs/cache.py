@@ -56,9 +56,8 @@ def _key(run: "Run") -> str:
         return ""
     code = [PACKAGE_CODE.key(), run.definition.code.key()]
     files = [run.folder / records.ITEMS, *sorted(run.folder.glob("records/*.parquet"))]
-    hashes = {path.name: hash_file(path) for path in files}
     # We compute from this content of `run.json`, even if another process has changed the file.
-    return digest([run.metadata, hashes, code])
+    return digest([run.metadata, {path.name: hash_file(path) for path in files}, code])
 
 
 def _short_hash(content: bytes) -> str:

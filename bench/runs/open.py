@@ -328,8 +328,9 @@ def run_folders(pattern: str | Path) -> list[Path]:
     notebook can name a folder as the command printed it.
     """
     reports = default_folders.reports()
-    for start in (Path(), reports.parent, reports / "runs"):
-        matches = sorted(map(Path, glob.glob(str(start / pattern))))
+    starts = (Path(), reports.parent, reports / "runs")
+    for places in dict.fromkeys(str(start / pattern) for start in starts):
+        matches = sorted(map(Path, glob.glob(places)))
         runs = [file.parent for path in matches for file in sorted(path.rglob(records.RUN_JSON))]
         if runs:
             return list(dict.fromkeys(runs))
@@ -364,15 +365,11 @@ def labels(runs: Sequence[Run]) -> list[str]:
     groups: dict[tuple[str, str], dict[Path, Run]] = {}
     for run, name, folder in zip(runs, names, folders, strict=True):
         groups.setdefault((run.benchmark, name), {})[folder] = run
-    differences: dict[Path, str] = {}
-    for by_folder in groups.values():
-        if len(by_folder) > 1:
-            texts = _differences(list(by_folder.values()))
-            differences |= dict(zip(by_folder, texts, strict=True))
-    return [
-        f"{name} ({differences[folder]})" if differences.get(folder) else name
-        for name, folder in zip(names, folders, strict=True)
-    ]
+    labels: dict[Path, str] = {}
+    for (_benchmark, name), by_folder in groups.items():
+        for folder, text in zip(by_folder, _differences([*by_folder.values()]), strict=True):
+            labels[folder] = f"{name} ({text})" if text else name
+    return [labels[folder] for folder in folders]
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
@@ -381,8 +378,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         recorded = run.metadata["asked"]
         options = {**recorded, **recorded.get("generation", {}), **recorded["settings"]}
-        modes = dict.fromkeys(run.metadata["answer_mode"].values())
-        options["answer_mode"] = " and ".join(modes)
+        options["answer_mode"] = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
         names = [name for name in options if name not in NOT_IN_LABELS]
         descriptions.append({name: _option(name, options[name]) for name in names})
     table = pd.DataFrame(descriptions).fillna("")

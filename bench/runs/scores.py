@@ -96,9 +96,8 @@ def score(
         tables.append(table(of_benchmark, compute))
     scores = pd.concat(tables, ignore_index=True)
     if overall:
-        scores = explain(scores)
-        is_overall = scores.primary & (scores.category == ALL)
-        return scores.loc[is_overall, OVERALL].reset_index(drop=True)
+        scores = explain(scores).query("primary and category == @ALL")[OVERALL]
+        return scores.reset_index(drop=True)
     return scores
 
 
@@ -134,14 +133,15 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
             title = f"{task_words(benchmark, key[0])}: {measure_words(key[1])}"
             line = lines.get(key, PrimaryMetric(*key, title, "", are_shares, worse=""))
             is_primary = key in lines
-            meaning = {
-                "title": short_title(line) if is_primary else title,
-                "primary": is_primary,
-                "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
-                "unit": "%" if line.share else "points",
-                "doubt": doubt(line, row),
-            }
-            meanings.append(meaning)
+            meanings.append(
+                {
+                    "title": short_title(line) if is_primary else title,
+                    "primary": is_primary,
+                    "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
+                    "unit": "%" if line.share else "points",
+                    "doubt": doubt(line, row),
+                }
+            )
         rows = pd.concat([rows, pd.DataFrame(meanings, rows.index)], axis=1)
         order = [[*lines, key].index(key) for key in places]
         tables.append(rows.iloc[np.argsort(order, kind="stable")])
