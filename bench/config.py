@@ -95,9 +95,11 @@ class Options(BaseModel):
         """
         *parameters, _options = inspect.signature(function).parameters.values()
         names = {parameter.name for parameter in parameters}
-        for option in inspect.signature(cls).parameters.values():
-            if option.name not in names:
-                parameters.append(option.replace(annotation=inspect.Parameter.empty))
+        parameters += [
+            option.replace(annotation=inspect.Parameter.empty)
+            for option in inspect.signature(cls).parameters.values()
+            if option.name not in names
+        ]
         return inspect.Signature(parameters)
 
     @classmethod

@@ -173,8 +173,8 @@ def is_complete(folder: Path) -> bool:
     """Return whether a folder holds a run with its items and all its answers, undamaged."""
     with suppress(BadInput):
         _read_table(folder, ITEMS, [])
-        n_answers = len(_read_answers(folder, KEYS))
-        return not (folder / ANSWERS).exists() and n_answers == read_run_json(folder)["requests"]
+        is_asked = (folder / ANSWERS).exists()
+        return not is_asked and count(folder) == read_run_json(folder)["requests"]
     return False
 
 

@@ -133,15 +133,14 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
             title = f"{task_words(benchmark, key[0])}: {measure_words(key[1])}"
             line = lines.get(key, PrimaryMetric(*key, title, "", are_shares, worse=""))
             is_primary = key in lines
-            meanings.append(
-                {
-                    "title": short_title(line) if is_primary else title,
-                    "primary": is_primary,
-                    "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
-                    "unit": "%" if line.share else "points",
-                    "doubt": doubt(line, row),
-                }
-            )
+            meaning = {
+                "title": short_title(line) if is_primary else title,
+                "primary": is_primary,
+                "worse": ("higher" if line.biased_is_high else "lower") if is_primary else "",
+                "unit": "%" if line.share else "points",
+                "doubt": doubt(line, row),
+            }
+            meanings.append(meaning)
         rows = pd.concat([rows, pd.DataFrame(meanings, rows.index)], axis=1)
         order = [[*lines, key].index(key) for key in places]
         tables.append(rows.iloc[np.argsort(order, kind="stable")])
