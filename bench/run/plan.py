@@ -99,8 +99,7 @@ def plan_run(benchmark: Benchmark, config: RunConfig) -> Plan:
     if not limit and not recorded and config.preset == "official":
         # This preset takes the limit of the released script.
         limit = benchmark.metadata.release.reply_limit(prompt_set.label)
-    updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
-    updates["max_new_tokens"] = limit
+    updates = {"benchmark": benchmark.name, "settings": settings, "max_new_tokens": limit}
     if not any(benchmark.tasks[task].judged(settings) for task in names):
         updates |= {"judge": None, "as_judge": None}
     config = config.model_copy(update=updates)
