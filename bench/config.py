@@ -64,8 +64,7 @@ class Options(BaseModel):
             group = group_of(field)
             nested = [key for key in (group.described() if group else ()) if key in values]
             if nested and isinstance(values.get(name, {}), Mapping):
-                members = {key: values.pop(key) for key in nested}
-                values[name] = {**values.get(name, {}), **members}
+                values[name] = {**values.get(name, {}), **{key: values.pop(key) for key in nested}}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -74,8 +73,7 @@ class Options(BaseModel):
             group = group_of(cls.model_fields[keys[0]]) if len(keys) > 1 else None
             keys = keys[:2] if group else keys[:1]
             if first["type"] == "extra_forbidden":
-                described = (group or cls).described()
-                raise BadInput(expected(keys[-1], described, "option")) from None
+                raise BadInput(expected(keys[-1], (group or cls).described(), "option")) from None
             spelled = cls.flag(keys[-1]) if command else ": ".join(keys)
             raise BadInput(explain(first, spelled)) from None
 
@@ -98,9 +96,11 @@ class Options(BaseModel):
         """
         *parameters, _options = inspect.signature(function).parameters.values()
         names = {parameter.name for parameter in parameters}
-        for option in inspect.signature(cls).parameters.values():
-            if option.name not in names:
-                parameters.append(option.replace(annotation=inspect.Parameter.empty))
+        parameters += [
+            option.replace(annotation=inspect.Parameter.empty)
+            for option in inspect.signature(cls).parameters.values()
+            if option.name not in names
+        ]
         return inspect.Signature(parameters)
 
     @classmethod

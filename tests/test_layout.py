@@ -131,7 +131,7 @@ GONE = re.findall(
     "texts cbbq/figures mcbe/figures nli_coal/figures audit "
     "corpora meta_evaluation tiny_nli nli_coal/build nli_coal/extract nli_coal/language_pack "
     "core/places core/threads data/dataset metrics/frames figures/stacked "
-    "runs/explain runs/items cli/make",
+    "runs/explain runs/items runs/cache cli/make",
 )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import bench
 from bench.benchmarks import get, names, resolve
 from bench.cli import printing
 from bench.cli.app import (
@@ -48,8 +49,6 @@ def run(
     **options: Any,
 ) -> None:
     """Ask a model, write the records, print the results. An interrupted run continues."""
-    from bench.run import estimate, evaluate, repeat
-
     if benchmark:
         options["benchmark"] = benchmark
     if dry_run and source:
@@ -57,9 +56,9 @@ def run(
     if not source and not {"benchmark", "model"} <= options.keys():
         raise BadInput("give BENCHMARK and --model MODEL, or repeat a run by --from RUN")
     if dry_run:
-        printing.estimates([estimate(**options)], format)
+        printing.estimates([bench.run.estimate(**options)], format)
         return
-    done = repeat(source, **options) if source else evaluate(**options)
+    done = bench.run.repeat(source, **options) if source else bench.evaluate(**options)
     done.write_scores()
     printing.scores([done], None, format, full)
 
@@ -117,9 +116,7 @@ def score(
     format: PrintFormat = Format.table,
 ) -> None:
     """Score stored records again, without asking a model."""
-    from bench.runs.open import open_runs
-
-    printing.scores(open_runs(runs), preset or None, format, full)
+    printing.scores(bench.run.open_runs(runs), preset or None, format, full)
 
 
 @command("answers reports/runs/*/cbbq-* --out answers.html", "answers reports/runs/MODEL/CBBQ-ID")
@@ -129,9 +126,8 @@ def answers(
 ) -> None:
     """Write a page of questions, with the answers of any runs on one benchmark."""
     from bench.report import site
-    from bench.runs.open import open_runs
 
-    print(site.write_answers(open_runs(runs), Path(out or "answers.html").expanduser()))
+    print(site.write_answers(bench.run.open_runs(runs), Path(out or "answers.html").expanduser()))
 
 
 @command("export reports/runs --out results", "export reports/runs/MODEL/CBBQ-ID")
@@ -141,9 +137,8 @@ def export(
 ) -> None:
     """Write scores and answers for other programs, as Every Eval Ever reads them."""
     from bench.export import eee
-    from bench.runs.open import open_runs
 
-    for run in open_runs(runs):
+    for run in bench.run.open_runs(runs):
         for path in eee.write(run, Path(out or "eee").expanduser()):
             print(path)
 

@@ -10,6 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import bench
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
 from bench.core.progress import say
@@ -46,7 +47,6 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     from rich.padding import Padding
 
     from bench.runs.notes import warnings
-    from bench.runs.open import Run
     from bench.runs.scores import table
 
     for text in warnings(runs):
@@ -56,7 +56,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         print_json(results[0] if len(results) == 1 else results)
         return
     if format != "table":
-        _print_as(table(runs, partial(Run.scores_beside, preset=preset)), format)
+        _print_as(table(runs, partial(bench.run.Run.scores_beside, preset=preset)), format)
         return
     console, has_others = _console(), False
     for run in runs:
@@ -78,13 +78,9 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
             "The released code gets other numbers from the same answers; --preset official shows "
             "them, --full both."
         )
-    here = Path.cwd()
-    folders = [
-        str(run.folder.relative_to(here) if run.folder.is_relative_to(here) else run.folder)
-        for run in runs
-    ]
+    folders = [str(run.relative_folder) for run in runs]
     pages = ", ".join(dict.fromkeys(f"notebooks/{run.benchmark}.ipynb" for run in runs))
-    if not (here / "notebooks").is_dir():
+    if not Path("notebooks").is_dir():
         pages = f"{pages} (`bench notebooks notebooks` copies them)"
     named = shlex.quote(folders[0]) if len(folders) == 1 else "..."
     line = (

@@ -27,7 +27,7 @@ from bench.metrics.table import ALL
 from bench.run import run_json
 from bench.run.ask import ask_requests
 from bench.run.costs import Estimate, estimate
-from bench.run.plan import Plan, Respondents
+from bench.run.plan import Respondents, plan_run
 from bench.runs import records
 from bench.runs.open import Run, open_runs
 from bench.runs.scores import most_biased_first, score
@@ -92,7 +92,7 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan(get(benchmark), config)
+    plan = plan_run(get(benchmark), config)
     # The pages of a report do not show the folder of a run.
     shows_folder = not config.out and not in_notebook()
     if metadata := run_json.finished_run(plan, partial):

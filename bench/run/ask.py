@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed, explain_others
 from bench.core.progress import progress, say
-from bench.metrics.verdicts import parsed
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import broken, has_endpoint, other_scorer
+from bench.run.run_json import broken, other_scorer
 from bench.runs import records
 from bench.runs.records import Replies
 from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
@@ -37,11 +36,10 @@ def ask_requests(
     folder = plan.folder
     every_request = list(chain(*requests.stages))
     rows = records.reopen(folder)
-    if has_endpoint(metadata):
-        is_broken = broken(rows)
-        if is_broken.any():
-            say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
-        rows = rows[~is_broken]
+    is_broken = broken(metadata, rows)
+    if is_broken.any():
+        say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
+    rows = rows[~is_broken]
     replies = records.replies_of(rows)
     # If an earlier reply changes, so does a prompt with it, and the old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
@@ -79,10 +77,7 @@ def ask_requests(
                 raise
     # A model of another package can leave out a request.
     in_order = {key: replies.get(key) for key in map(key_of, every_request)}
-    metadata[records.PARSED_BY] = plan.benchmark.parser
-    answers = records.finish(
-        folder, metadata, in_order, lambda rows: parsed(plan.benchmark, rows, plan.items)
-    )
+    answers = records.finish(folder, metadata, in_order, plan.benchmark)
     _report(title, answers, scorers, time.perf_counter() - start)
 
 

@@ -12,7 +12,7 @@ from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.ask import NOT_ASKED, before_of, key_of, role_of
-from bench.run.plan import Plan, abilities_of
+from bench.run.plan import abilities_of, make_requests, plan_run
 from bench.runs.records import Replies
 from bench.scorers.base import Answer
 from bench.scorers.endpoint.batch import Batch
@@ -44,13 +44,12 @@ def write(config: RunConfig, results: str, out: Path) -> tuple[dict[Path, int], 
     # Ids do not depend on the fields that are left out.
     batches = {role: Batch(source, chat.name, config.generation) for role, chat in chats.items()}
     # The plan does not depend on the model and the judge.
-    placeholders = dict.fromkeys(batches, "simulated:")
-    updates = {**placeholders, "as_model": None, "as_judge": None}
-    plan = Plan(get(config.benchmark), config.model_copy(update=updates))
-    plan.asked |= names
+    updates = {**dict.fromkeys(batches, "simulated:"), "as_model": None, "as_judge": None}
+    plan = plan_run(get(config.benchmark), config.model_copy(update=updates))
+    plan.asked.update(names)
     option, ours = "--judge MODEL", "--as-judge NAME"
     try:
-        requests = plan.requests(abilities_of(**batches), False)
+        requests = make_requests(plan, abilities_of(**batches), False)
     except BadInput as error:
         raise type(error)(str(error).replace(option, ours)) from None
     for task, reason in requests.skipped.items():

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import mul
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -19,7 +20,7 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.run import run_json
 from bench.run.ask import before_of, key_of, role_of
-from bench.run.plan import Plan, Respondents, abilities_of
+from bench.run.plan import Respondents, abilities_of, make_requests, plan_run
 from bench.runs import records
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
@@ -28,18 +29,13 @@ from bench.tasks.request import Request
 WIDE = re.compile(r"(?:[\u2e80-\uffef]|[^\u0000-\uffff])+")
 # The bounds of tokens per wide character, per other character, and around a conversation.
 BOUNDS = {"low": (0.6, 0.2, 4), "high": (1.2, 0.5, 30)}
+HOW = (
+    "tokens read: 0.6 to 1.2 per Chinese or Japanese character and 0.2 to 0.5 per other one; 4 to "
+    "30 more around a conversation; a reply has one token at least, and its limit of tokens at most"
+)
 # A placeholder for a reply that is not there yet.
 REPLY = "。"
 TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
-COUNTS = ["requests", "recorded", *TOKENS]
-WIDE_CHARACTER, OTHER_CHARACTER, AROUND = (
-    f"{low} to {high}" for low, high in zip(*BOUNDS.values(), strict=True)
-)
-HOW = (
-    f"tokens read: {WIDE_CHARACTER} per Chinese or Japanese character and {OTHER_CHARACTER} per "
-    f"other one; {AROUND} more around a conversation; a reply has one token at least, and its "
-    "limit of tokens at most"
-)
 
 
 class Estimate(NamedTuple):
@@ -109,13 +105,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 def counted(config: RunConfig, partial: bool = False) -> Estimate:
     """Count requests and tokens as `estimate` does, without costs."""
-    plan = Plan(get(config.benchmark), config)
+    plan = plan_run(get(config.benchmark), config)
     config, metadata = plan.config, run_json.existing_run(plan)
     models = Respondents(config.model_copy(update={"scheduler": None}))
     kinds = {role: scorers.backend_of(model) for role, (model, _) in models.roles.items()}
     # We load formulas and files, which read no tokens; of other models we only need the kind.
     able = {role: models[role] if kind.is_free else kind for role, kind in kinds.items()}
-    requests = plan.requests(metadata or abilities_of(**able), partial)
+    requests = make_requests(plan, metadata or abilities_of(**able), partial)
     replies: records.Replies = {}
     if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
@@ -130,45 +126,45 @@ def counted(config: RunConfig, partial: bool = False) -> Estimate:
         elif request.then:
             pending = by_key[before].max_new_tokens
             finished = request.then(request, REPLY) or request
-        is_recorded = key in replies or finished is None
-        tokens = [0.0] * 4
-        if finished and not is_recorded and not kinds[role].is_free:
-            tokens = _tokens(finished, pending, config)
-        rows.append((request.task, role, 1, is_recorded, *tokens))
-    parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
-    parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
+        row = {"task": request.task, "role": role, "requests": 1}
+        row |= {"recorded": key in replies or finished is None, **dict.fromkeys(TOKENS, 0.0)}
+        if finished and not row["recorded"] and not kinds[role].is_free:
+            row |= zip(TOKENS, _tokens(finished, pending, config), strict=True)
+        rows.append(row)
+    parts = pd.DataFrame(rows).groupby(["task", "role"], sort=False).sum()
     return Estimate(
         benchmark=plan.benchmark.name,
         model=config.name or short_name(config.as_model or config.model),
         judge=short_name(config.as_judge or config.judge or ""),
-        parts=parts.round().astype(dict.fromkeys(COUNTS, int)),
+        parts=parts.round().astype(int).reset_index(),
         notes=[f"task {task} is left out: {why}" for task, why in requests.skipped.items()],
     )
 
 
 def priced(counts: Estimate, config: RunConfig) -> Estimate:
     """Add costs to counts, by the prices in `config`."""
-    prices = {"model": config.price, "judge": config.judge_price}
+    given = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
-        prices["judge"] = config.judge_price or config.price
+        given["judge"] = config.judge_price or config.price
+    # Of a million tokens that are read, and that are written.
+    prices = pd.DataFrame({role: price or [math.nan] * 2 for role, price in given.items()})
     parts, notes = counts.parts.copy(), list(counts.notes)
-    by_role = {role: price or (math.nan, math.nan) for role, price in prices.items()}
-    of_read, of_written = (parts.role.map({r: p[k] for r, p in by_role.items()}) for k in (0, 1))
     for bound in BOUNDS:
-        money = parts[f"tokens_in_{bound}"] * of_read + parts[f"tokens_out_{bound}"] * of_written
-        parts[f"cost_{bound}"] = money / 1e6
+        tokens = parts[[f"tokens_in_{bound}", f"tokens_out_{bound}"]]
+        costs = tokens.to_numpy() * prices[parts.role].to_numpy().T
+        parts[f"cost_{bound}"] = costs.sum(axis=1) / 1e6
     roles = parts.role[parts.tokens_in_high > 0].unique()
     for role, option in (("model", "--price"), ("judge", "--judge-price")):
-        if role in roles and any(prices.values()) and not prices[role]:
+        if role in roles and any(given.values()) and not given[role]:
             notes.append(f"costs leave out the {role}, which has no price ({option})")
-    return counts._replace(parts=parts, notes=[*notes, *([HOW] if len(roles) else [])])
+    return counts._replace(parts=parts, notes=notes + [HOW] * bool(len(roles)))
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> list[float]:
     """Return bounds of the tokens of a request, for a missing reply of up to `pending` tokens."""
-    wide = sum(map(len, WIDE.findall(request.text)))
-    other, is_chat = len(request.text) - wide, request.request_type != "nll"
-    low, high = (wide * w + other * o + is_chat * around for w, o, around in BOUNDS.values())
+    other = len(WIDE.sub("", request.text))
+    numbers = (len(request.text) - other, other, request.request_type != "nll")
+    low, high = (sum(map(mul, numbers, bounds)) for bounds in BOUNDS.values())
     written = 0
     if request.request_type == "generate":
         written = request.max_new_tokens + (config.thinking_tokens or 0)

@@ -2,20 +2,17 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from bench import data, scorers, tasks
 from bench.benchmarks.base import Benchmark
 from bench.config import Generation, RunConfig
 from bench.core import default_folders
 from bench.core.errors import BadInput, NotApplicable
-from bench.runs import records
+from bench.runs import records, schema
 from bench.scorers import Loaded, Model
 from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
@@ -38,27 +35,36 @@ def abilities_of(
     The best come first. `unsupported` has reasons why the model lacks a request type.
     """
     return {
-        "request_types": model.request_types,
-        "answer_modes": model.answer_modes,
+        "request_types": list(model.request_types),
+        "answer_modes": list(model.answer_modes),
         "model": {"unsupported": getattr(model, "unsupported", {})},
-        "judge_request_types": judge.request_types if judge else (),
+        "judge_request_types": list(judge.request_types) if judge else [],
     }
 
 
 class Requests(NamedTuple):
-    """The requests of a run by stage, the answer mode of each task, and why tasks are skipped."""
+    """The requests of a run by stage, and the items that they are about.
+
+    Attributes:
+        answer_modes: of each task.
+        skipped: the reason why a task is left out.
+        effects: the numbers of `excluded` and of `modified` items, as `run.json` has them.
+    """
 
     stages: list[list[Request]]
+    items: list[Any]
     answer_modes: dict[str, AnswerMode]
     skipped: dict[str, str]
+    effects: dict[str, list[dict[str, Any]]]
 
     @property
     def total(self) -> int:
         return sum(map(len, self.stages))
 
 
+@dataclass(frozen=True)
 class Plan:
-    """The options, data and prompts of a run; the items are read when they are first needed.
+    """The options, data and prompts of a run, whose items are not read yet.
 
     Attributes:
         config: its options, with every setting of the benchmark.
@@ -67,178 +73,176 @@ class Plan:
         title: the benchmark and the model, for messages.
     """
 
-    def __init__(self, benchmark: Benchmark, config: RunConfig) -> None:
-        _check(config)
-        # A run that continues keeps its settings and its limit of tokens, whatever the preset.
-        before = records.run_json_in(Path(config.out)) if config.out else {}
-        recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
-        chosen = {**recorded.get("settings", {}), **(config.settings or {})}
-        settings = tasks.settings(benchmark, chosen, config.preset)
-        names = tasks.chosen(benchmark, config.tasks)
-        is_judged = any(benchmark.tasks[task].judged(settings) for task in names)
-        self.benchmark = benchmark
-        self.source = data.find(benchmark, config.data)
-        self.prompt_set = prompts.load(benchmark, config.prompts, self.source.folder)
-        limit = config.max_new_tokens or recorded.get("max_new_tokens")
-        if not limit and not recorded and config.preset == "official":
-            # This preset takes the limit of the released script.
-            limit = benchmark.metadata.release.reply_limit(self.prompt_set.label)
-        updates: dict[str, Any] = {"benchmark": benchmark.name, "settings": settings}
-        updates["max_new_tokens"] = limit
-        if not is_judged:
-            updates |= {"judge": None, "as_judge": None}
-        self.config = config = config.model_copy(update=updates)
-        models = {"model": config.model, "judge": config.judge, "base": config.base}
-        self.asked: dict[str, Any] = {
-            **config.model_dump(include=ASKED, mode="json"),
-            "tasks": names,
-            "label_names": list(label_order(config.labels_of(config.model))),
-            "generation": config.generation.changed(),
-            "prompts": self.prompt_set.label,
-            # Earlier versions took every k-th item.
-            "sample": "balanced" if config.limit else None,
-            "data_sha256": self.source.sha256,
-            "prompts_hash": digest(self.prompt_set.tables),
-        }
-        for role, model in models.items():
-            self.asked[f"{role}_content"] = scorers.content(model) if model else None
-        self.identity = records.identity(benchmark.name, self.asked)
-        name = config.as_model or config.model
-        self.title = f"{benchmark.name}, {name}"
-        if not config.as_model and records.file_hash(self.asked, "model"):
-            kind, path = scorers.split_kind(name)
-            # However the path is written, the runs are in one folder.
-            name = f"{kind}:{Path(path).expanduser().resolve().name}"
-        runs = default_folders.runs() / path_slug(name)
-        self.folder = Path(config.out or runs / f"{benchmark.name}-{self.identity[:8]}")
+    benchmark: Benchmark
+    config: RunConfig
+    source: data.Source
+    prompt_set: prompts.PromptSet
+    asked: dict[str, Any]
+    identity: str
+    title: str
+    folder: Path
 
-    @cached_property
-    def loaded(self) -> data.Loaded:
-        """All items of the categories, and the effects of settings on them."""
-        of_data = tasks.of_data(self.benchmark, self.asked["settings"])
-        return data.read(self.source, self.config.categories, **of_data)
 
-    @cached_property
-    def tasks(self) -> list[str]:
-        """The tasks that the user named, otherwise those for which the data have items."""
-        names: list[str] = self.asked["tasks"]
-        if self.config.tasks:
-            return names
-        of_benchmark = self.benchmark.tasks
-        return [name for name in names if any(map(of_benchmark[name].applies, self.loaded.items))]
+def plan_run(benchmark: Benchmark, config: RunConfig) -> Plan:
+    """Plan a run: check its options, find its data and prompts, and name its folder."""
+    _check(config)
+    # A run that continues keeps its settings and its limit of tokens, whatever the preset.
+    before = records.run_json_in(Path(config.out)) if config.out else {}
+    recorded = before["asked"] if before.get("benchmark") == benchmark.name else {}
+    chosen = {**recorded.get("settings", {}), **(config.settings or {})}
+    settings = tasks.settings(benchmark, chosen, config.preset)
+    names = tasks.chosen(benchmark, config.tasks)
+    source = data.find(benchmark, config.data)
+    prompt_set = prompts.load(benchmark, config.prompts, source.folder)
+    limit = config.max_new_tokens or recorded.get("max_new_tokens")
+    if not limit and not recorded and config.preset == "official":
+        # This preset takes the limit of the released script.
+        limit = benchmark.metadata.release.reply_limit(prompt_set.label)
+    updates = {"benchmark": benchmark.name, "settings": settings, "max_new_tokens": limit}
+    if not any(benchmark.tasks[task].judged(settings) for task in names):
+        updates |= {"judge": None, "as_judge": None}
+    config = config.model_copy(update=updates)
+    models = {"model": config.model, "judge": config.judge, "base": config.base}
+    asked: dict[str, Any] = {
+        **config.model_dump(include=ASKED, mode="json"),
+        "tasks": names,
+        "label_names": list(label_order(config.labels_of(config.model))),
+        "generation": config.generation.changed(),
+        "prompts": prompt_set.label,
+        # Earlier versions took every k-th item.
+        "sample": "balanced" if config.limit else None,
+        "data_sha256": source.sha256,
+        "prompts_hash": digest(prompt_set.tables),
+    }
+    for role, model in models.items():
+        asked[f"{role}_content"] = scorers.content(model) if model else None
+    identity = schema.identity(benchmark.name, asked)
+    name = config.as_model or config.model
+    title = f"{benchmark.name}, {name}"
+    if not config.as_model and schema.file_hash(asked, "model"):
+        kind, path = scorers.split_kind(name)
+        # However the path is written, the runs are in one folder.
+        name = f"{kind}:{Path(path).expanduser().resolve().name}"
+    runs = default_folders.runs() / path_slug(name)
+    folder = Path(config.out or runs / f"{benchmark.name}-{identity[:8]}")
+    return Plan(benchmark, config, source, prompt_set, asked, identity, title, folder)
 
-    @cached_property
-    def items_by_task(self) -> dict[str, list[Any]]:
-        """The items of each task: at most `limit` of each category."""
-        sampled: dict[str, list[Any]] = {}
-        for name in self.tasks:
-            task = self.benchmark.tasks[name]
-            by_category = defaultdict[str, list[Any]](list)
-            for item in filter(task.applies, self.loaded.items):
-                if not task.excluded(item):
-                    by_category[item.category].append(item)
-            samples = (data.balanced_sample(k, self.config.limit) for k in by_category.values())
-            sampled[name] = list(chain.from_iterable(samples))
-        return sampled
 
-    @cached_property
-    def items(self) -> pd.DataFrame:
-        """The items of this run as a table."""
-        used = {id(item) for item in chain.from_iterable(self.items_by_task.values())}
-        return data.frame([item for item in self.loaded.items if id(item) in used])
+def make_requests(plan: Plan, abilities: Mapping[str, Any], partial: bool) -> Requests:
+    """Read the items, and make all requests, stage by stage, repeat by repeat, task by task.
 
-    def effects(self, *, are_excluded: bool) -> list[dict[str, Any]]:
-        """Count the excluded, or else the modified, items by category, task and reason."""
-        counts = Counter[tuple[str, str, str]]()
-        for name in self.tasks if are_excluded else ():
-            task = self.benchmark.tasks[name]
-            for item in filter(task.applies, self.loaded.items):
-                if reason := task.excluded(item):
-                    counts[item.category, name, reason] += 1
-        for effect in self.loaded.effects:
-            for name in self.tasks:
-                if effect.is_excluded == are_excluded and effect.task in ("", name):
-                    counts[effect.category, name, effect.what] += effect.rows
-        names = ("category", "task", "why")
-        return [{**dict(zip(names, key, strict=True)), "items": n} for key, n in counts.items()]
+    Without a judge, we skip the tasks that need one, unless the user named them; if `partial`,
+    also the tasks that this model does not support.
 
-    def requests(self, abilities: Mapping[str, Any], partial: bool) -> Requests:
-        """Make all requests, stage by stage, repeat by repeat, task by task.
-
-        Without a judge, we skip the tasks that need one, unless the user named them; if `partial`,
-        also the tasks that this model does not support.
-
-        Args:
-            abilities: of model and judge, see `abilities_of`; or the `run.json` with them.
-        """
-        asked = self.asked
-        answer_modes: dict[str, AnswerMode] = {}
-        skipped: dict[str, str] = {}
-        refused: list[str] = []
-        for task in self.tasks:
-            types, modes = abilities["request_types"], abilities["answer_modes"]
-            mode = tasks.answer_mode(self.benchmark.tasks[task], asked["answer_mode"], types, modes)
-            unsupported = self._unsupported(task, mode, abilities)
-            if reason := unsupported or self._ungraded(task, abilities["judge_request_types"]):
-                skipped[task] = reason
-                refused += [task] if not partial and (unsupported or self.config.tasks) else []
-            elif mode:
-                answer_modes[task] = mode
-        if refused or not answer_modes:
-            refused = refused or list(skipped)
-            problem = (
-                f"task {', '.join(refused)} of {self.benchmark.name} ({skipped[refused[0]]}); "
-                f"tasks that remain: {', '.join(answer_modes) or 'none'}"
-            )
-            if all(skipped[task].startswith(NO_JUDGE) for task in refused):
-                raise BadInput(f"cannot ask {problem}")
-            raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
-        limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
-        requests = [
-            replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
-            for k in range(asked["repeats"])
-            for task, mode in answer_modes.items()
-            for r in self.benchmark.requests(
-                self.items_by_task[task], self.prompt_set, task, mode, settings, seed + k
-            )
-            if asked["judge"] or not r.of_judge
-        ]
-        if not requests:
-            raise BadInput(
-                f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
-                "choose other --tasks or --categories"
-            )
-        return Requests(_stages(requests), answer_modes, skipped)
-
-    def _unsupported(self, task: str, mode: AnswerMode | None, abilities: Mapping[str, Any]) -> str:
-        """Return the reason why the model does not support a task; "" if it does."""
-        if mode:
-            items, settings = self.items_by_task[task][:1], self.asked["settings"]
-            first = self.benchmark.requests(items, self.prompt_set, task, mode, settings, 0)
-            needed = {request.request_type for request in first if not request.of_judge}
-            if needed <= {*abilities["request_types"]}:
-                return ""
-        chosen = self.asked["answer_mode"]
-        by_mode = f"read as {chosen}, " if chosen else ""
-        request_types = self.benchmark.tasks[task].request_types_for(chosen)
-        unsupported = abilities["model"].get("unsupported", {})
-        reasons = [text for name, text in unsupported.items() if name in request_types]
-        has = f"{by_mode}the model has {', '.join(abilities['request_types'])}"
-        return "; ".join([has, *reasons])
-
-    def _ungraded(self, task: str, judge_request_types: Sequence[str]) -> str:
-        """Return the reason why a task that needs a judge has none; "" if it needs none."""
-        settings, judge = self.asked["settings"], self.asked["judge"]
-        judged = self.benchmark.tasks[task].judged(settings)
-        if "generate" in judge_request_types or not (judged == "needed" or (judged and judge)):
-            return ""
-        if judge:
-            return f"judge {judge} has {', '.join(judge_request_types)}"
-        return NO_JUDGE + "".join(
-            f", or --set {name}={setting.allowed[0]}"
-            for name, setting in self.benchmark.settings.items()
-            if setting.task == task and settings[name] == "judge"
+    Args:
+        abilities: of model and judge, see `abilities_of`; or the `run.json` with them.
+    """
+    benchmark, asked = plan.benchmark, plan.asked
+    items, items_by_task, effects = _sampled(plan)
+    answer_modes: dict[str, AnswerMode] = {}
+    skipped: dict[str, str] = {}
+    refused: list[str] = []
+    for name, of_task in items_by_task.items():
+        types, modes = abilities["request_types"], abilities["answer_modes"]
+        mode = tasks.answer_mode(benchmark.tasks[name], asked["answer_mode"], types, modes)
+        unsupported = _unsupported(plan, name, of_task[:1], mode, abilities)
+        if reason := unsupported or _ungraded(plan, name, abilities["judge_request_types"]):
+            skipped[name] = reason
+            refused += [name] if not partial and (unsupported or plan.config.tasks) else []
+        elif mode:
+            answer_modes[name] = mode
+    if refused or not answer_modes:
+        refused = refused or list(skipped)
+        problem = (
+            f"task {', '.join(refused)} of {benchmark.name} ({skipped[refused[0]]}); "
+            f"tasks that remain: {', '.join(answer_modes) or 'none'}"
         )
+        if all(skipped[name].startswith(NO_JUDGE) for name in refused):
+            raise BadInput(f"cannot ask {problem}")
+        raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
+    limit, seed, settings = (asked[k] for k in ("max_new_tokens", "seed", "settings"))
+    requests = [
+        replace(r, repeat=k, seed=seed + k, max_new_tokens=limit or r.max_new_tokens)
+        for k in range(asked["repeats"])
+        for name, mode in answer_modes.items()
+        for r in benchmark.requests(
+            items_by_task[name], plan.prompt_set, name, mode, settings, seed + k
+        )
+        if asked["judge"] or not r.of_judge
+    ]
+    if not requests:
+        raise BadInput(
+            f"{plan.source.folder}: leaves nothing to ask for tasks {', '.join(items_by_task)}; "
+            "choose other --tasks or --categories"
+        )
+    return Requests(_stages(requests), items, answer_modes, skipped, effects)
+
+
+def _sampled(
+    plan: Plan,
+) -> tuple[list[Any], dict[str, list[Any]], dict[str, list[dict[str, Any]]]]:
+    """Read the items; return those of this run, those of each task, and the effects of settings."""
+    benchmark = plan.benchmark
+    of_data = tasks.of_data(benchmark, plan.asked["settings"])
+    items, of_settings = data.read(plan.source, plan.config.categories, **of_data)
+    counts = Counter[tuple[str, ...]]()
+    # The tasks that the user named, otherwise those for which the data have items.
+    items_by_task: dict[str, list[Any]] = {}
+    for name in plan.asked["tasks"]:
+        task = benchmark.tasks[name]
+        applicable = list(filter(task.applies, items))
+        by_category = defaultdict[str, list[Any]](list)
+        for item in applicable:
+            if reason := task.excluded(item):
+                counts["excluded", item.category, name, reason] += 1
+            else:
+                by_category[item.category].append(item)
+        if applicable or plan.config.tasks:
+            samples = (data.balanced_sample(k, plan.config.limit) for k in by_category.values())
+            items_by_task[name] = list(chain.from_iterable(samples))
+    for effect in of_settings:
+        state = "excluded" if effect.is_excluded else "modified"
+        for name in items_by_task:
+            if effect.task in ("", name):
+                counts[state, effect.category, name, effect.what] += effect.rows
+    effects: dict[str, list[dict[str, Any]]] = {"excluded": [], "modified": []}
+    for (state, category, name, why), n in counts.items():
+        effects[state].append({"category": category, "task": name, "why": why, "items": n})
+    used = {id(item) for item in chain.from_iterable(items_by_task.values())}
+    return [item for item in items if id(item) in used], items_by_task, effects
+
+
+def _unsupported(
+    plan: Plan, task: str, items: list[Any], mode: AnswerMode | None, abilities: Mapping[str, Any]
+) -> str:
+    """Return the reason why the model does not support a task; "" if it does."""
+    if mode:
+        settings = plan.asked["settings"]
+        first = plan.benchmark.requests(items, plan.prompt_set, task, mode, settings, 0)
+        needed = {request.request_type for request in first if not request.of_judge}
+        if needed <= {*abilities["request_types"]}:
+            return ""
+    chosen = plan.asked["answer_mode"]
+    by_mode = f"read as {chosen}, " if chosen else ""
+    request_types = plan.benchmark.tasks[task].request_types_for(chosen)
+    unsupported = abilities["model"].get("unsupported", {})
+    reasons = [text for name, text in unsupported.items() if name in request_types]
+    return "; ".join([f"{by_mode}the model has {', '.join(abilities['request_types'])}", *reasons])
+
+
+def _ungraded(plan: Plan, task: str, judge_request_types: Sequence[str]) -> str:
+    """Return the reason why a task that needs a judge has none; "" if it needs none."""
+    settings, judge = plan.asked["settings"], plan.asked["judge"]
+    judged = plan.benchmark.tasks[task].judged(settings)
+    if "generate" in judge_request_types or not (judged == "needed" or (judged and judge)):
+        return ""
+    if judge:
+        return f"judge {judge} has {', '.join(judge_request_types)}"
+    return NO_JUDGE + "".join(
+        f", or --set {name}={setting.allowed[0]}"
+        for name, setting in plan.benchmark.settings.items()
+        if setting.task == task and settings[name] == "judge"
+    )
 
 
 class Respondents(dict[str, Model]):
@@ -288,9 +292,7 @@ def _check(config: RunConfig) -> None:
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
-            raise BadInput(
-                f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
-            )
+            raise BadInput(f"--as-{role}: is for --{role} replay:FILE alone; leave it out")
     if config.keys:
         key_names.check(config.keys, [config.model, config.judge])
     if config.resources and not config.scheduler:

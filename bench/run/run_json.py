@@ -19,16 +19,15 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.core.text import whole_characters
-from bench.data import FOUND_SAMPLES, OWN_SAMPLES
-from bench.run.plan import Plan, Requests, Respondents
-from bench.runs import records
+from bench.data import FOUND_SAMPLES, OWN_SAMPLES, frame
+from bench.run.plan import Plan, Requests, Respondents, abilities_of, make_requests
+from bench.runs import records, schema
 from bench.runs.notes import probe_failed, prompt_language_warning
 from bench.scorers.base import BROKEN_ANSWER, Model
 from bench.scorers.local import hub
 from bench.tasks import prompts
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
-ROLES = ("model", "judge")
 # Entries about the model that answers at an endpoint.
 WHO_ANSWERED = ("answered_as", "answered_by", "providers", "system_fingerprints")
 # Entries that identify a model.
@@ -50,15 +49,16 @@ def existing_run(plan: Plan) -> dict[str, Any]:
     recorded, planned = metadata["asked"], dict(plan.asked)
     for role, name in _at_commits(metadata).items():
         # The user may name a model of the Hub with the recorded commit, or a file by another path.
-        content = records.file_hash(planned, role)
+        content = schema.file_hash(planned, role)
         if name and (
-            planned[role] == name or (content and content == records.file_hash(recorded, role))
+            planned[role] == name or (content and content == schema.file_hash(recorded, role))
         ):
             planned[role] = recorded.get(role)
     old, new = _spelled(metadata["benchmark"], recorded), _spelled(plan.benchmark.name, planned)
     differ = differences(old, new)
     if recorded["judge"] is None and plan.asked["judge"]:
-        judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in plan.tasks]
+        names = [name for name in plan.asked["tasks"] if name in metadata["skipped"]]
+        judged = [plan.benchmark.tasks[name].judged(recorded["settings"]) for name in names]
         if "needed" not in judged:  # no task was left out for lack of a judge, so we can add one
             for name in OF_JUDGE:
                 differ.pop(name, None)
@@ -142,7 +142,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     has_new_judge = plan.asked["judge"] and not metadata["asked"]["judge"]
     if has_new_judge or not records.is_complete(plan.folder):
         return {}
-    if has_endpoint(metadata) and broken(records.read(plan.folder, prompts=False)).any():
+    if broken(metadata, records.read(plan.folder, prompts=False)).any():
         return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
@@ -162,7 +162,7 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         metadata["identity"] = plan.identity
     for role in new_roles:
         metadata |= entries(role, models[role])
-    requests = plan.requests(metadata, partial)
+    requests = make_requests(plan, metadata, partial)
     notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     if new_roles:
         metadata["requests"] = requests.total
@@ -171,7 +171,7 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
         notes += [probe_failed(metadata), prompt_language_warning(metadata)]
     metadata |= display(plan)
     before = metadata.get("files", {}).get(records.ITEMS)
-    records.write_items(plan.folder, metadata, plan.items)
+    records.write_items(plan.folder, metadata, frame(requests.items))
     if before not in (None, metadata["files"][records.ITEMS]):
         notes.append(f"{records.ITEMS}: was of an earlier version; it is written anew")
     for note in filter(None, notes):
@@ -179,34 +179,25 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
     return metadata, requests
 
 
-def has_endpoint(metadata: Mapping[str, Any]) -> bool:
-    return any("url" in (metadata[role] or {}) for role in ROLES)
-
-
-def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which answers came back broken, so that we ask the endpoint again."""
-    return rows.error.str.startswith(BROKEN_ANSWER)
+def broken(metadata: Mapping[str, Any], rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which answers of an endpoint came back broken, so that we ask it again."""
+    has_endpoint = any("url" in (metadata[role] or {}) for role in ("model", "judge"))
+    return rows.error.str.startswith(BROKEN_ANSWER) & has_endpoint
 
 
 def entries(role: str, scorer: Model) -> dict[str, Any]:
     """Return the entries about the model or the judge of a run."""
-    described, request_types = _described(scorer), list(scorer.request_types)
-    if role == "judge":
-        return {"judge": {**described, "decoding": "greedy"}, "judge_request_types": request_types}
-    return {
-        "model": described,
-        "request_types": request_types,
-        "answer_modes": list(scorer.answer_modes),
-        "judge": None,
-        "judge_request_types": [],
-    }
+    described = _described(scorer)
+    if role == "model":
+        return {**abilities_of(scorer), "model": described, "judge": None}
+    request_types = list(scorer.request_types)
+    return {"judge": {**described, "decoding": "greedy"}, "judge_request_types": request_types}
 
 
 def _described(scorer: Model) -> dict[str, Any]:
     """Describe a model as `run.json` will hold it; its code can return any values."""
     text = json.dumps(scorer.describe(), ensure_ascii=False, default=str)
-    described: dict[str, Any] = json.loads(whole_characters(text))
-    return described
+    return json.loads(whole_characters(text))
 
 
 def display(plan: Plan) -> dict[str, Any]:
@@ -224,12 +215,10 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
     languages = dict.fromkeys(r.category for r in of_model if r.request_type == "classify")
     # Some requests of a prompt set can come from another set.
     prompted = dict.fromkeys(r.category for r in of_model if r.prompt_version == prompt_set.label)
-    language = plan.source.language
     return {
         "answer_mode": {task: mode.name for task, mode in requests.answer_modes.items()},
         "skipped": requests.skipped,
-        "excluded": plan.effects(are_excluded=True),
-        "modified": plan.effects(are_excluded=False),
+        **requests.effects,
         "probe": model.probe(list(languages)) if languages else [],
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
@@ -238,7 +227,9 @@ def conditions(plan: Plan, requests: Requests, model: Model) -> dict[str, Any]:
             "variant": prompt_set.variant,
             "source": prompt_set.source,
             "language": ", ".join(prompt_set.languages),
-            "foreign": prompts.foreign(plan.benchmark, prompt_set, language, list(prompted)),
+            "foreign": prompts.foreign(
+                plan.benchmark, prompt_set, plan.source.language, list(prompted)
+            ),
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },

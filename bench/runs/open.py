@@ -7,8 +7,9 @@ For example:
 """
 
 import glob
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,8 @@ from bench.config import PRESETS
 from bench.core import default_folders
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
+from bench.core.files import atomic_path
+from bench.core.inputs import PACKAGE_CODE, hash_file
 from bench.core.numbers import decimals
 from bench.core.text import as_html, column, reveal_invisible
 from bench.data import by_id
@@ -34,10 +37,9 @@ from bench.metrics.primary import primary_rows
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.verdicts import parsed, verdicts_of
 from bench.runs import records
-from bench.runs.cache import kept
 from bench.runs.notes import letter_mass, with_notes
 from bench.runs.records import KEYS
-from bench.scorers.base import DECLINED_BY
+from bench.scorers.base import DECLINED_BY, digest
 from bench.scorers.names import short_name
 from bench.tasks.replies import declines
 
@@ -82,10 +84,7 @@ class Run:
             raise BadInput(f"{Path(folder) / records.RUN_JSON}: {error}") from None
 
     def __repr__(self) -> str:
-        folder = str(self.folder)
-        with suppress(ValueError):
-            folder = str(self.folder.relative_to(Path.cwd()))
-        return reveal_invisible(f"<Run {self._summary()}, {folder}>")
+        return reveal_invisible(f"<Run {self._summary()}, {self.relative_folder}>")
 
     def _repr_html_(self) -> str | None:
         """Return the primary metrics over all categories as a table; None without an answer."""
@@ -104,6 +103,12 @@ class Run:
         n, planned = records.count(self.folder), self.metadata["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
+
+    @property
+    def relative_folder(self) -> Path:
+        """The folder, relative to the working folder if it is in this one."""
+        here = Path.cwd()
+        return self.folder.relative_to(here) if self.folder.is_relative_to(here) else self.folder
 
     @property
     def benchmark(self) -> str:
@@ -186,7 +191,7 @@ class Run:
             return pd.DataFrame({"parsed": parsed(self.definition, rows, self.items)})
 
         # This raises an error if another process has changed the records meanwhile.
-        return rows.assign(parsed=kept(self, ["parsed"], compute).parsed.to_numpy())
+        return rows.assign(parsed=self._kept(["parsed"], compute).parsed.to_numpy())
 
     def scores(
         self,
@@ -225,7 +230,7 @@ class Run:
             return self._completed(with_notes(self, table, used, preset))
 
         # There can be any number of selections of answers, so we keep no table of them.
-        table = kept(self, [preset, list(common)], compute) if rows is None else compute()
+        table = self._kept([preset, list(common)], compute) if rows is None else compute()
         if not metrics:
             return table
         outcomes = self._outcomes(preset, common, rows)
@@ -235,7 +240,7 @@ class Run:
     def outcomes(self, preset: str | None = None) -> pd.DataFrame:
         """List the scored units of all answers; see `bench.outcomes`."""
         preset = self._preset(preset)
-        return kept(self, ["outcomes", preset], lambda: self._outcomes(preset))
+        return self._kept(["outcomes", preset], lambda: self._outcomes(preset))
 
     def _outcomes(
         self, preset: str, common: Sequence[str] = (), rows: pd.DataFrame | None = None
@@ -252,6 +257,44 @@ class Run:
         counts = unread[np.array(is_refused, dtype=bool)].groupby(names).size()
         units = pd.MultiIndex.from_frame(outcomes[names])
         return outcomes.assign(refused=counts.reindex(units, fill_value=0).to_numpy(float))
+
+    def _kept(self, options: Sequence[Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Return a table that was kept beside the records, or else compute it and keep it.
+
+        It is a file `cache/OPTIONS-KEY-SHA256.parquet`. KEY is a hash of the run's files and of the
+        code, so that we never read a table of other answers or of other code. You can delete the
+        folder: the tables are then computed again.
+
+        A run that is still being asked keeps none, and neither does a folder that cannot be
+        written, or a process whose code has been updated since it was imported. A newer table
+        replaces the one with the same options.
+        """
+        folder, name, key = self.folder / "cache", digest(options), self._key()
+        for path in folder.glob(f"{name}-{key}-*.parquet") if key else ():
+            with suppress(OSError):
+                content = path.read_bytes()
+                if path.stem.endswith(_short_hash(content)):
+                    return records.parquet(content).to_pandas(use_threads=False)
+        table = compute()
+        # Another process may have changed the run or the code meanwhile.
+        if key and key == self._key():
+            content = table.to_parquet(index=False)
+            with suppress(OSError, RunFailed):
+                folder.mkdir(exist_ok=True)
+                for older in folder.glob(f"{name}-*.parquet"):
+                    older.unlink(missing_ok=True)
+                with atomic_path(folder / f"{name}-{key}-{_short_hash(content)}.parquet") as draft:
+                    draft.write_bytes(content)
+        return table
+
+    def _key(self) -> str:
+        """Hash what the tables of this run are made of; "" if we must not keep any."""
+        if (self.folder / records.ANSWERS).exists():
+            return ""
+        code = [PACKAGE_CODE.key(), self.definition.code.key()]
+        files = [self.folder / records.ITEMS, *sorted(self.folder.glob("records/*.parquet"))]
+        # We compute from this content of `run.json`, even if another process has changed the file.
+        return digest([self.metadata, {path.name: hash_file(path) for path in files}, code])
 
     def _preset(self, preset: str | None) -> str:
         preset = preset or str(self.metadata["preset"])
@@ -328,12 +371,17 @@ def run_folders(pattern: str | Path) -> list[Path]:
     notebook can name a folder as the command printed it.
     """
     reports = default_folders.reports()
-    for start in (Path(), reports.parent, reports / "runs"):
-        matches = sorted(map(Path, glob.glob(str(start / pattern))))
+    starts = (Path(), reports.parent, reports / "runs")
+    for places in dict.fromkeys(str(start / pattern) for start in starts):
+        matches = sorted(map(Path, glob.glob(places)))
         runs = [file.parent for path in matches for file in sorted(path.rglob(records.RUN_JSON))]
         if runs:
             return list(dict.fromkeys(runs))
     return [] if glob.has_magic(str(pattern)) else [Path(pattern)]
+
+
+def _short_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
@@ -364,15 +412,11 @@ def labels(runs: Sequence[Run]) -> list[str]:
     groups: dict[tuple[str, str], dict[Path, Run]] = {}
     for run, name, folder in zip(runs, names, folders, strict=True):
         groups.setdefault((run.benchmark, name), {})[folder] = run
-    differences: dict[Path, str] = {}
-    for by_folder in groups.values():
-        if len(by_folder) > 1:
-            texts = _differences(list(by_folder.values()))
-            differences |= dict(zip(by_folder, texts, strict=True))
-    return [
-        f"{name} ({differences[folder]})" if differences.get(folder) else name
-        for name, folder in zip(names, folders, strict=True)
-    ]
+    labels: dict[Path, str] = {}
+    for (_benchmark, name), by_folder in groups.items():
+        for folder, text in zip(by_folder, _differences([*by_folder.values()]), strict=True):
+            labels[folder] = f"{name} ({text})" if text else name
+    return [labels[folder] for folder in folders]
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
@@ -381,8 +425,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         recorded = run.metadata["asked"]
         options = {**recorded, **recorded.get("generation", {}), **recorded["settings"]}
-        modes = dict.fromkeys(run.metadata["answer_mode"].values())
-        options["answer_mode"] = " and ".join(modes)
+        options["answer_mode"] = " and ".join(dict.fromkeys(run.metadata["answer_mode"].values()))
         names = [name for name in options if name not in NOT_IN_LABELS]
         descriptions.append({name: _option(name, options[name]) for name in names})
     table = pd.DataFrame(descriptions).fillna("")

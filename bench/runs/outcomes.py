@@ -1,6 +1,7 @@
 """The items, replies and outcomes of several runs in frames, for your own statistics."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -43,10 +44,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
     for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
         if conflict := data_conflict([run for run in all_runs if run.benchmark == benchmark]):
             raise BadInput(conflict)
-    parts = []
-    for run, name in zip(all_runs, labels(all_runs), strict=True):
-        parts.append(_with_run(run.outcomes(preset), run, name))
-    return pd.concat(parts, ignore_index=True)
+    return _joined(all_runs, [run.outcomes(preset) for run in all_runs])
 
 
 def answers(*runs: Run | str | Path) -> pd.DataFrame:
@@ -68,22 +66,22 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
         {'stereotyped': 194, 'right': 86}
     """
     all_runs = open_runs(runs)
-    names = zip(all_runs, labels(all_runs), strict=True)
-    return pd.concat(
-        [_with_run(run.answers(), run, name) for run, name in names], ignore_index=True
-    )
+    return _joined(all_runs, [run.answers() for run in all_runs])
 
 
-def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
-    """Add columns that name the run before the other columns."""
-    columns = {
-        "model": name,
-        "benchmark": run.benchmark,
-        "prompts": str(run.metadata["asked"]["prompts"]),
-        "run": str(run.folder),
-    }
-    others = table.drop(columns="benchmark", errors="ignore")
-    return pd.concat([pd.DataFrame(columns, index=table.index), others], axis=1)
+def _joined(runs: Sequence[Run], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Join a table of each run; columns that name the run come first."""
+    parts = []
+    for run, name, table in zip(runs, labels(runs), tables, strict=True):
+        columns = {
+            "model": name,
+            "benchmark": run.benchmark,
+            "prompts": str(run.metadata["asked"]["prompts"]),
+            "run": str(run.folder),
+        }
+        others = table.drop(columns="benchmark", errors="ignore")
+        parts.append(pd.concat([pd.DataFrame(columns, table.index), others], axis=1))
+    return pd.concat(parts, ignore_index=True)
 
 
 def items(*runs: Run | str | Path) -> pd.DataFrame:
@@ -131,28 +129,25 @@ def data_conflict(runs: Sequence[Run]) -> str:
     versions = {run.metadata["data"]["sha256"]: run for run in reversed(runs)}
     if len(versions) < 2:
         return ""
-    # A field that a version lacks is NaN.
-    hashes = pd.concat({sha256: _hashes(run) for sha256, run in reversed(versions.items())})
-    items = hashes.groupby(level="item_id", sort=False)
-    differs = items.nunique().gt(1)
-    item_ids = differs.index[differs.any(axis=1)]
-    if item_ids.empty:
-        return ""
-    field = differs.columns[differs.loc[item_ids[0]]][0]
-    values = hashes.xs(item_ids[0], level="item_id")[field].dropna()
-    pair = [versions[values.index[0]], versions[values.index[values != values.iloc[0]][0]]]
-    described = [
-        "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
-        for run in pair
-    ]
-    return (
-        f"{pair[0].folder} and {pair[1].folder} were asked different data, "
-        f"{' and '.join(described)}: {len(item_ids):,} of {(items.size() > 1).sum():,} items of "
-        f"the same name are not the same, the first is {item_ids[0]}; name runs on one data set"
-    )
+    texts = [(run, _texts(run)) for run in reversed(versions.values())]
+    for (first, items), (second, others) in combinations(texts, 2):
+        item_ids = items.index.intersection(others.index)
+        fields = items.columns.intersection(others.columns)
+        differs = (items.loc[item_ids, fields] != others.loc[item_ids, fields]).any(axis=1)
+        if differs.any():
+            described = [
+                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
+                for run in (first, second)
+            ]
+            return (
+                f"{first.folder} and {second.folder} were asked different data, "
+                f"{' and '.join(described)}: {differs.sum():,} of {len(differs):,} items of the "
+                f"same name are not the same, the first is {differs.idxmax()}; name runs on one "
+                "data set"
+            )
+    return ""
 
 
-def _hashes(run: Run) -> pd.DataFrame:
-    """Return a hash of each field of each item, by `item_id`."""
-    texts = run.items.set_index("item_id").astype(str)
-    return texts.apply(lambda column: pd.util.hash_array(column.to_numpy(object)))
+def _texts(run: Run) -> pd.DataFrame:
+    """Return the fields of each item as texts, by `item_id`."""
+    return run.items.drop_duplicates("item_id").set_index("item_id").astype(str).fillna("")

@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.benchmarks.base import Benchmark
 from bench.core import inputs
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.runs.schema import with_names_of_today, wrong_entry
-from bench.scorers import split_kind
+from bench.metrics.verdicts import parsed
+from bench.runs import schema
 from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
@@ -61,8 +62,6 @@ KEYS = ["task", "item_id", "request", "repeat"]
 Replies = dict[tuple[Any, ...], str | None]
 RUN_JSON = inputs.RUN_JSON
 ITEMS = "items.parquet"
-# The entry of `run.json` with the hash of the other entries.
-HASH = "hash"
 # The entry of `run.json` with the hash of the code that parsed the replies.
 PARSED_BY = "parsed_by"
 # Rows as dictionaries take several times the memory of a table, so we convert tables in parts.
@@ -71,8 +70,6 @@ ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
 # The texts before and after the checksum in a line of `answers.jsonl`; then comes the answer.
 CHECKSUM, ANSWER = '{"crc32": ', ', "answer": '
-# The kinds of models that are files; "" is the kind of checkpoints.
-KINDS_OF_FILES = ("", "replay", "predictions")
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 
@@ -103,7 +100,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
     """Write `run.json` with a hash of its content, so that we notice changes."""
-    write_json(folder / RUN_JSON, {**metadata, HASH: digest(metadata)})
+    write_json(folder / RUN_JSON, {**metadata, schema.HASH: digest(metadata)})
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -123,20 +120,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_JSON
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-        metadata = with_names_of_today(content)
-        if problem := wrong_entry(metadata):
-            raise ValueError(problem)
-        metadata.pop(HASH, None)
-        # Runs of version 0.2 have no hash.
-        hash, now = content.pop(HASH, ""), digest(content)
-        benchmark, asked = content["benchmark"], content["asked"]
-        # Earlier versions identified files by their paths, and recorded half of the hash.
-        identities = identity(benchmark, asked), digest([benchmark, asked])
-        is_ours = any(text.startswith(content["identity"]) for text in identities)
-        if hash not in ("", now) or not is_ours:
-            raise ValueError("its content was changed")
-        return {**metadata, "identity": identity(benchmark, metadata["asked"])}
+        return schema.read(json.loads(path.read_bytes()))
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
@@ -148,18 +132,6 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         ) from None
 
 
-def identity(benchmark: str, asked: Mapping[str, Any]) -> str:
-    """Hash what decides the requests and the answers; files count by content, not by path."""
-    roles = [role for role in ("model", "judge", "base") if file_hash(asked, role)]
-    return digest([benchmark, {**asked, **{role: split_kind(asked[role])[0] for role in roles}}])
-
-
-def file_hash(asked: Mapping[str, Any], role: str) -> str:
-    """Return the hash of a model that is a file or a folder; "" for other models."""
-    is_file = split_kind(asked.get(role) or "")[0] in KINDS_OF_FILES
-    return (is_file and asked.get(f"{role}_content")) or ""
-
-
 def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
     """Write the items of a run, and `run.json`."""
     _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), metadata)
@@ -167,8 +139,7 @@ def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> 
 
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
-    items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas(use_threads=False)
-    return items
+    return _read_table(folder, ITEMS).to_pandas(use_threads=False)
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
@@ -176,13 +147,10 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
-        raise BadInput(
-            f"{folder}: holds no records yet; start its `bench run` again to continue it"
-        )
+        raise BadInput(f"{folder}: holds no records yet; its `bench run` continues it")
     if table["parsed"].null_count:  # the run is still asked
         table = table.drop_columns(["parsed", "valid"])
-    answers: pd.DataFrame = table.to_pandas(use_threads=False)
-    return answers
+    return table.to_pandas(use_threads=False)
 
 
 def replies_of(rows: pd.DataFrame) -> Replies:
@@ -205,9 +173,8 @@ def is_complete(folder: Path) -> bool:
     """Return whether a folder holds a run with its items and all its answers, undamaged."""
     with suppress(BadInput):
         _read_table(folder, ITEMS, [])
-        n_answers = len(_read_answers(folder, KEYS))
         is_asked = (folder / ANSWERS).exists()
-        return not is_asked and n_answers == read_run_json(folder)["requests"]
+        return not is_asked and count(folder) == read_run_json(folder)["requests"]
     return False
 
 
@@ -224,8 +191,7 @@ def reopen(folder: Path) -> pd.DataFrame:
                 say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
             _write_lines(path, SCHEMA.empty_table())
     names = [*KEYS, "prompt_hash", "response", "error"]
-    answers: pd.DataFrame = _read_answers(folder, names).to_pandas(use_threads=False)
-    return answers
+    return _read_answers(folder, names).to_pandas(use_threads=False)
 
 
 def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -243,22 +209,23 @@ def finish(
     folder: Path,
     metadata: dict[str, Any],
     replies: Replies,
-    parse: Callable[[pd.DataFrame], "pd.Series[str]"],
+    benchmark: Benchmark,
 ) -> pa.Table:
-    """Write `answers.parquet` in the order of `replies`, and remove `answers.jsonl`.
+    """Parse all replies, write `answers.parquet` in the order of `replies`, and remove the lines.
 
     Args:
         replies: the recorded replies by `KEYS`; None for a failed request.
-        parse: returns the value in each reply, or "".
 
     Raises:
         RunFailed: another program has changed `answers.jsonl`; we keep the unchanged answers.
     """
     path, table = folder / ANSWERS, _read_answers(folder, SCHEMA.names)
     rows = table.select([*KEYS, "response", "error"]).to_pandas(use_threads=False)
-    recorded = enumerate(replies_of(rows).items())
-    unknown = object()
-    numbers = {key: k for k, (key, reply) in recorded if replies.get(key, unknown) == reply}
+    numbers = {
+        key: k
+        for k, (key, reply) in enumerate(replies_of(rows).items())
+        if key in replies and replies[key] == reply
+    }
     if lost := [key for key in replies if key not in numbers]:
         _write_lines(path, table.take(sorted(numbers.values())))
         raise RunFailed(
@@ -267,8 +234,10 @@ def finish(
             f"that synchronises folders, may have changed the file; {CONTINUES}"
         )
     answers = table.take([numbers[key] for key in replies])
-    values = parse(answers.drop_columns(["prompt", "parsed", "valid"]).to_pandas(use_threads=False))
     answers = answers.drop_columns(["parsed", "valid"])
+    rows = answers.drop_columns("prompt").to_pandas(use_threads=False)
+    values = parsed(benchmark, rows, read_items(folder))
+    metadata[PARSED_BY] = benchmark.parser
     answers = answers.append_column("parsed", pa.array(values, pa.string()))
     answers = answers.append_column("valid", pa.array(values != "")).select(SCHEMA.names)
     _write_table(folder, RECORDS, answers, metadata)
@@ -295,8 +264,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
     checksum, _, text = line.strip().removesuffix(b"}").partition(ANSWER.encode())
     if checksum != f"{CHECKSUM}{zlib.crc32(text)}".encode():
         return None
-    row: dict[str, Any] = json.loads(text)
-    return row
+    return json.loads(text)
 
 
 def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
@@ -307,12 +275,12 @@ def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
         return _recorded(folder, names)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); fix that") from None
-    schema = pa.schema(map(SCHEMA.field, {*names, *KEYS}))
-    tables = [schema.empty_table()]
+    columns = pa.schema(map(SCHEMA.field, {*names, *KEYS}))
+    tables = [columns.empty_table()]
     with file:
         rows = filter(None, map(_row, file))
         while batch := list(itertools.islice(rows, MAX_ROWS_IN_PYTHON)):
-            tables.append(pa.Table.from_pylist(batch, schema))
+            tables.append(pa.Table.from_pylist(batch, columns))
     table = pa.concat_tables(tables)
     # The last answer to a request counts.
     is_earlier = table.select(KEYS).to_pandas(use_threads=False).duplicated(keep="last")

@@ -1,4 +1,4 @@
-"""The entries of `run.json` that we read, their kinds, and their names in older versions."""
+"""Check the content of `run.json`: kinds of entries, older names, the hash and the identity."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bench.config import Preset
 from bench.core.errors import explained
+from bench.scorers import split_kind
+from bench.scorers.base import digest
 
+# The entry with the hash of the other entries.
+HASH = "hash"
+# The kinds of models that are files; "" is the kind of checkpoints.
+KINDS_OF_FILES = ("", "replay", "predictions")
 Texts = dict[str, str]
 Count = Annotated[int, Field(ge=0, lt=10**18)]
 Time = Annotated[str, AfterValidator(lambda text: text if datetime.fromisoformat(text) else "")]
@@ -103,21 +109,48 @@ RENAMED = {
 RENAMED_WITHIN = {"asked", "model", "judge", "prompts", "foreign"}
 
 
-def with_names_of_today(entries: Any) -> Any:
-    """Rename the entries of an older `run.json`."""
-    if not isinstance(entries, Mapping):
-        return entries  # which `wrong_entry` explains
-    renamed = {RENAMED.get(name, name): value for name, value in entries.items()}
-    for name in RENAMED_WITHIN & renamed.keys():
-        renamed[name] = with_names_of_today(renamed[name])
-    return renamed
+def read(content: Any) -> dict[str, Any]:
+    """Check the content of a `run.json`, and give its entries the names of today.
 
-
-def wrong_entry(metadata: Mapping[str, Any]) -> str:
-    """Describe the first entry that is missing or of another kind; "" if there is none."""
+    Raises:
+        ValueError: an entry is missing or of another kind, or was changed since we wrote it.
+    """
+    metadata = _with_names_of_today(content)
     try:
         ENTRIES.model_validate(metadata)
     except ValidationError as failure:
         first = failure.errors()[0]
-        return f"entry `{'.'.join(map(str, first['loc']))}`: {explained(first)}"
-    return ""
+        entry = ".".join(map(str, first["loc"]))
+        raise ValueError(f"entry `{entry}`: {explained(first)}") from None
+    # Runs of version 0.2 have no hash.
+    metadata.pop(HASH, None)
+    hash, now = content.pop(HASH, ""), digest(content)
+    benchmark, asked = content["benchmark"], content["asked"]
+    # Earlier versions identified files by their paths, and recorded half of the hash.
+    identities = identity(benchmark, asked), digest([benchmark, asked])
+    is_ours = any(text.startswith(content["identity"]) for text in identities)
+    if hash not in ("", now) or not is_ours:
+        raise ValueError("its content was changed")
+    return {**metadata, "identity": identity(benchmark, metadata["asked"])}
+
+
+def _with_names_of_today(entries: Any) -> Any:
+    """Rename the entries of an older `run.json`."""
+    if not isinstance(entries, Mapping):
+        return entries  # which `ENTRIES` refuses
+    renamed = {RENAMED.get(name, name): value for name, value in entries.items()}
+    for name in RENAMED_WITHIN & renamed.keys():
+        renamed[name] = _with_names_of_today(renamed[name])
+    return renamed
+
+
+def identity(benchmark: str, asked: Mapping[str, Any]) -> str:
+    """Hash what decides the requests and the answers; files count by content, not by path."""
+    roles = [role for role in ("model", "judge", "base") if file_hash(asked, role)]
+    return digest([benchmark, {**asked, **{role: split_kind(asked[role])[0] for role in roles}}])
+
+
+def file_hash(asked: Mapping[str, Any], role: str) -> str:
+    """Return the hash of a model that is a file or a folder; "" for other models."""
+    is_file = split_kind(asked.get(role) or "")[0] in KINDS_OF_FILES
+    return (is_file and asked.get(f"{role}_content")) or ""

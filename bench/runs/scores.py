@@ -96,9 +96,8 @@ def score(
         tables.append(table(of_benchmark, compute))
     scores = pd.concat(tables, ignore_index=True)
     if overall:
-        scores = explain(scores)
-        is_overall = scores.primary & (scores.category == ALL)
-        return scores.loc[is_overall, OVERALL].reset_index(drop=True)
+        scores = explain(scores).query("primary and category == @ALL")[OVERALL]
+        return scores.reset_index(drop=True)
     return scores
 
 

@@ -14,7 +14,7 @@ from bench import records, run
 from bench.core import inputs
 from bench.core.errors import AnotherRun, RunFailed
 from bench.run import Run, plan
-from bench.runs import cache
+from bench.runs import open as opening
 from tests.helpers.recorded import columns, watch
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
@@ -284,7 +284,7 @@ def test_a_table_that_is_damaged_or_of_other_code_is_computed_again(monkeypatch)
 
 def test_a_process_that_is_older_than_its_code_keeps_nothing(monkeypatch):
     done, code = ask(), inputs.Code([inputs.PACKAGE / "run"])
-    monkeypatch.setattr(cache, "PACKAGE_CODE", code)
+    monkeypatch.setattr(opening, "PACKAGE_CODE", code)
     assert code.sha256
     monkeypatch.setattr(code, "_imported", [])
     done.scores()

@@ -9,7 +9,7 @@ import pytest
 from bench import run
 from bench.benchmarks import get
 from bench.config import RunConfig
-from bench.run.plan import Plan
+from bench.run.plan import make_requests, plan_run
 from tests.helpers.recorded import scored
 
 pytestmark = pytest.mark.slow
@@ -82,8 +82,8 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(name):
     def limit(preset, **options):
         given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "limit": 1, **options}
         given["prompts"] = PROMPTS + name if name else None
-        plan = Plan(get("cbbq"), RunConfig.of(given))
-        (requests,) = plan.requests(CAN, partial=False).stages
+        plan = plan_run(get("cbbq"), RunConfig.of(given))
+        (requests,) = make_requests(plan, CAN, partial=False).stages
         (limit,) = {request.max_new_tokens for request in requests}
         return limit
 

@@ -37,20 +37,21 @@ class Batch(Model):
         paths = sorted(source.glob("*.jsonl*")) if source and source.is_dir() else [source]
         for path in filter(None, paths):
             for number, line in read_json_lines(path, replies=True):
-                self._add(f"{path}, line {number}", line)
+                location, custom_id = f"{path}, line {number}", line.get("custom_id")
+                if not isinstance(custom_id, str) or not {"response", "error"} & line.keys():
+                    raise BadInput(
+                        f"{location}: is no result of a batch in OpenAI's form, with `custom_id`, "
+                        "and `response` or `error`"
+                    )
+                earlier, result = self._results.get(custom_id, ("", None))
+                if result and not isinstance(result, Refusal):  # which a later answer replaces
+                    raise BadInput(
+                        f"{location}, and {earlier}: are both answers to {custom_id}; leave one of "
+                        "them out"
+                    )
+                self._results[custom_id] = location, self._result(location, line)
         if source and not self._results:
             raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")
-
-    def _add(self, location: str, line: Mapping[str, Any]) -> None:
-        custom_id = line.get("custom_id")
-        if not isinstance(custom_id, str) or not {"response", "error"} & line.keys():
-            fields = "`custom_id`, and `response` or `error`"
-            raise BadInput(f"{location}: is no result of a batch in OpenAI's form, with {fields}")
-        earlier, other = self._results.get(custom_id, ("", None))
-        if other and not isinstance(other, Refusal):  # which a later answer replaces
-            problem = f"are both answers to {custom_id}; leave one of them out"
-            raise BadInput(f"{location}, and {earlier}: {problem}")
-        self._results[custom_id] = location, self._result(location, line)
 
     def _result(self, location: str, line: Mapping[str, Any]) -> dict[str, Any] | Answer | Refusal:
         response, error = line.get("response"), line.get("error")
