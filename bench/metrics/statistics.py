@@ -144,7 +144,7 @@ def share(
         in_mean = _weights_of_parts(totals, [1])
         (rests_on,) = count_clusters(totals, in_mean[None] > 0, "bottom", alike=alike)
         if totals.second is not None:
-            (rests_on,) = count_clusters(totals, totals.all_parts)
+            (rests_on,) = count_clusters(totals)
         value = interval(replicate(totals, partial(_mean_ratio, in_mean)), rests_on, limits)
         missing = _left_out(
             part.missing.sum(), f"of {counts[index].sum()} rows have no `{column}` and"
@@ -259,7 +259,7 @@ def _compare_groups(
         values.append(replicate(totals, partial(_mean_ratio, in_mean, at=at)))
         samples += count_clusters(totals, in_mean[None] > 0, SUMS[at + 1])
     tested = compare_groups(values, samples, length)
-    (of_both,) = count_clusters(totals, totals.all_parts, SUMS[1], SUMS[3])
+    (of_both,) = count_clusters(totals, None, SUMS[1], SUMS[3])
     missing = int(both.missing.sum())
     lost = _left_out(missing, f"of {len(both)} rows have no `{column}` and")
     note = join_notes(tested.note, lost)
