@@ -27,15 +27,6 @@ def prompt_set(run: Run) -> str:
     return str(run.metadata["asked"]["prompts"])
 
 
-def prompting(run: Run) -> str:
-    """Return CBBQ's prompt setting of a run: Q, Q+IF or Q+IF+CoT.
-
-    Released prompts of some models always have the instruction to be unbiased. This is Q+IF.
-    """
-    has_instruction = run.metadata["prompts"]["unbiased_instruction"]
-    return "Q+IF" if has_instruction else str(run.metadata["asked"]["settings"]["prompting"])
-
-
 def open_conditions(
     runs: Sequence[str | Path | Run] | str,
     csv: str | Path = "",
