@@ -103,7 +103,8 @@ def agreement(
         n = rated_of_group.item_id.nunique()
         raters = rated_of_group.rater.nunique()
         note = f"{', '.join(map(str, keys.values()))}: {needed} {raters}"
-        alpha = kappa = {"n": n, "raters": raters, "note": note}
+        alpha: Coefficient = {"n": n, "raters": raters, "note": note}
+        kappa = alpha
         if raters >= 2:
             alpha = _alpha(rated_of_group, measurement)
             kappa = _kappa(rated_of_group, rows_of_group)

@@ -29,7 +29,7 @@ of single answers three times).
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -171,10 +171,11 @@ def _add_up(
     """Add up values [rows, columns] by stratum (the first column of units), cluster and part."""
     keys = [rows[name] for name in (*units, part)]
     sums = pd.DataFrame(values, rows.index).groupby(keys, observed=True).sum()
-    *codes, part_codes = map(np.asarray, sums.index.codes)
+    cells: Any = sums.index
+    *codes, part_codes = map(np.asarray, cells.codes)
     # The rows are sorted: a cluster begins where its stratum or unit differs from the one before.
     begins = np.append([True], (np.diff(codes) != 0).any(0))[: len(sums)]
-    strata, *_, names = sums.index.levels
+    strata, *_, names = cells.levels
     return Clusters(
         list(strata),
         parts,

@@ -300,9 +300,9 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     if gap:
         # A gap is 0 for a constant answer.
         words = {"above": "follows", "below": "goes against", "": "is not shown to follow"}
-        value, low, high = (numbers.decimals(gap[end], 2) for end in ("score", "ci_low", "ci_high"))
-        interval_of_gap = f"gap {value} (95\u00a0% interval {low} to {high})"
-        finding = f"{words[side(gap)]} the stereotype: {interval_of_gap}. It {finding}"
+        size, *reach = (numbers.decimals(gap[name], 2) for name in ("score", "ci_low", "ci_high"))
+        size_and_interval = f"gap {size} (95\u00a0% interval {' to '.join(reach)})"
+        finding = f"{words[side(gap)]} the stereotype: {size_and_interval}. It {finding}"
     note = f"Note: {row['note']}." if row["note"] else ""
     text = f"{row['model']} {finding} ({'; '.join(evidence)})."
     return sentences([text, *doubts, unread(primary, row), note])
