@@ -83,17 +83,15 @@ def opened(
             f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is "
             f"{have or 'none in ' + ', '.join(map(str, runs))}"
         )
-    if not runs:
-        _say_opened(f"in {DEFAULT_FOLDER}", kept, "; name others in `runs`")
-    elif any(glob.has_magic(str(pattern)) for pattern in runs):
-        _say_opened(f"for {', '.join(map(str, runs))}", kept)
+    if not runs or any(glob.has_magic(str(pattern)) for pattern in runs):
+        opened_runs = ", ".join(
+            f"{label} on {run.benchmark}" for label, run in zip(labels(kept), kept, strict=True)
+        )
+        count = "1 run" if len(kept) == 1 else f"{len(kept)} runs"
+        where = f"for {', '.join(map(str, runs))}" if runs else f"in {DEFAULT_FOLDER}"
+        more = "" if runs else "; name others in `runs`"
+        say(f"{count} {where}: {opened_runs}{more}")
     return kept
-
-
-def _say_opened(why: str, runs: Sequence[Run], more: str = "") -> None:
-    names = [f"{name} on {run.benchmark}" for name, run in zip(labels(runs), runs, strict=True)]
-    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    say(f"{count} {why}: {', '.join(names)}{more}")
 
 
 def open_scores(

@@ -27,15 +27,6 @@ def prompt_set(run: Run) -> str:
     return str(run.metadata["asked"]["prompts"])
 
 
-def prompting(run: Run) -> str:
-    """Return CBBQ's prompt setting of a run: Q, Q+IF or Q+IF+CoT.
-
-    Released prompts of some models always have the instruction to be unbiased. This is Q+IF.
-    """
-    has_instruction = run.metadata["prompts"]["unbiased_instruction"]
-    return "Q+IF" if has_instruction else str(run.metadata["asked"]["settings"]["prompting"])
-
-
 def open_conditions(
     runs: Sequence[str | Path | Run] | str,
     csv: str | Path = "",
@@ -134,10 +125,9 @@ def doubts(rows: pd.DataFrame, runs: Sequence[Run], preset: str = "") -> "pd.Ser
         scores = explain(score(*runs, preset=preset or None))
         scores["model"] = scores.model.map(dict(zip(labels(runs), model_names(runs), strict=True)))
         scores = scores[scores.primary & (scores.category == ALL)]
-        groups = scores.groupby(["model", "task", "metric"], sort=False).doubt
-        for (model, task, _metric), doubts in groups:
-            doubt = "" if (doubts == "").any() else doubts.iloc[0]
-            by_task.setdefault((model, task), doubt)
+        of_scores = scores.groupby(["model", "task", "metric"], sort=False).doubt
+        least = of_scores.agg(lambda doubts: doubts.iloc[0] if doubts.all() else "")
+        by_task = least.groupby(["model", "task"]).first().to_dict()
     texts = [
         by_task.get((model, task), by_task.get((model, ALL), ""))
         for model, task in zip(rows.model, rows.task, strict=True)

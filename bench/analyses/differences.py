@@ -6,7 +6,7 @@ For example:
     open_ranks(pairs)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,8 @@ from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
-from bench.metrics.statistics import compare, share, with_holm
+from bench.metrics.statistics import compare, with_holm
 from bench.metrics.table import ALL, PrimaryMetric
-from bench.runs.open import Run
-from bench.runs.outcomes import items
-from bench.runs.outcomes import outcomes as outcomes_of
 
 # The verdicts on a pair.
 DIFFERENT = "different"
@@ -160,65 +157,6 @@ def badness(scores: pd.DataFrame) -> "pd.Series[float]":
     return (scores.score - values).abs().fillna(signed)
 
 
-def by_fields(
-    measure: pd.DataFrame, runs: Sequence[Run], fields: Sequence[str], preset: str = ""
-) -> pd.DataFrame:
-    """Compute a score by fields of the items, such as CBBQ's topics, in place of the categories.
-
-    Args:
-        measure: rows of a primary score, of `bench.measure`.
-        runs: the runs of these rows.
-        fields: fields of `bench.items`; `category` and `task` can be among them.
-        preset: the preset of the outcomes; default: the runs' own.
-
-    Returns:
-        A row per model and value of the fields, on the answers that could be read of all models,
-        with the columns of `bench.share` and with `score`, `title`, `worse` and so on.
-
-    Raises:
-        BadInput: no such field, or the score is none of the benchmark's primary ones.
-
-    Examples:
-        >>> import bench
-        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
-        >>> scores = bench.explain(bench.score(run))
-        >>> by_fields(bench.measure(scores), [run], ["polarity"])[["polarity", "score"]].round(2)
-          polarity  score
-        0      neg   0.71
-        1  non_neg   0.71
-    """
-    first = measure.iloc[0]
-    lines = [
-        line
-        for line in primary_metrics(measure, get(first.benchmark))
-        if (line.task, line.metric) == (first.task, first.metric) and line.column
-    ]
-    if not lines:
-        raise BadInput(
-            f"{first.title}: only a primary score can be computed by {' and '.join(fields)}; give "
-            "another task and metric, or blocks by category"
-        )
-    units = _units(outcomes_of(*runs, preset=preset or None), lines[0])
-    units = units[units.model.isin(measure.model) & (units.parsed >= units.answered)]
-    facts = items(*runs)
-    rows = units.merge(facts[["item_id", *facts.columns.difference(units.columns)]], on="item_id")
-    rows = rows.dropna(subset=rows.columns.intersection(list(fields)))
-    n_models = rows.groupby(["task", "item_id", "repeat"]).model.transform("nunique")
-    rows = rows[n_models == rows.model.nunique()]
-    shares = share(
-        rows,
-        "value",
-        of="weight",
-        by=["model", *fields],
-        mean_over=None if "task" in fields else "part",
-        limits=lines[0].limits,
-        stratum=None,
-    )
-    constant = ["benchmark", "metric", "title", "worse", "unit"]
-    constant += [name for name in ("task", "category") if name not in fields]
-    return shares.rename(columns={"estimate": "score"}).assign(**first[constant])
-
-
 def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
     """Compare models by their scores of the same categories."""
     rows = scores[scores.primary & (scores.category != ALL)]
@@ -242,7 +180,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     for line in primary_metrics(scores, get(benchmark)):
         rows = primary_rows(scores, line)
         rows = rows[(rows.category == ALL) & rows.score.notna()].set_index("model")
-        units = _units(outcomes[outcomes.model.isin(rows.index)], line)
+        units = scored_units(outcomes[outcomes.model.isin(rows.index)], line)
         # The test is on answers that could be read.
         if len(set(units.model[units.parsed >= units.answered])) > 1:
             tables.append(
@@ -275,7 +213,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     return table[COLUMNS]
 
 
-def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
+def scored_units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
     """Return the outcomes of a score: `value`, `weight`, the `part` that they average, and bounds.
 
     `low` and `high`, with the weight `of_ends`, are the value if all answers were readable.

@@ -81,7 +81,12 @@ def read_scores(
              model family  billions category  worse  score
         0  Qwen-7B   Qwen       7.0      all  lower  77.82
     """
-    table = _wide_as_long(_with_known_names(Table(scores, "scores")), needed)
+    table = Table(scores, "scores")
+    # Names of known columns may have capital letters.
+    known = {*DEFAULTS, *OTHERS} - {*table.rows}
+    renamed = {name: str(name).lower() for name in table.rows if str(name).lower() in known}
+    table = Table(table.original.rename(columns=renamed), table.name, table.row_numbers)
+    table = _wide_as_long(table, needed)
     has_benchmark = "benchmark" in table.rows
     name = Path(scores).stem if isinstance(scores, str | Path) else "scores"
     if len(benchmarks) == 1 and not has_benchmark:
@@ -112,13 +117,6 @@ def read_scores(
     return rows.iloc[np.lexsort((rows.task.to_numpy() != ALL, order.to_numpy()))].reset_index(
         drop=True
     )
-
-
-def _with_known_names(table: Table) -> Table:
-    """Write the names of known columns in small letters."""
-    known = {*DEFAULTS, *OTHERS} - {*table.rows}
-    renamed = {name: str(name).lower() for name in table.rows if str(name).lower() in known}
-    return Table(table.original.rename(columns=renamed), table.name, table.row_numbers)
 
 
 def _wide_as_long(table: Table, needed: Sequence[str]) -> Table:

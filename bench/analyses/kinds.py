@@ -108,10 +108,8 @@ def stacked(kinds: pd.DataFrame) -> Figure:
     fig.set_layout_engine("constrained")
     for ax, task in zip(axes[0], tasks, strict=True):
         rows = kinds[kinds.task == task].set_index("model").reindex(models)
-        bars = (100 * rows[[*KINDS]]).plot.barh(
-            ax=ax, stacked=True, color=[*KINDS.values()], legend=False, width=0.8
-        )
-        for container, colour in zip(bars.containers, KINDS.values(), strict=True):
+        (100 * rows[[*KINDS]]).plot.barh(ax=ax, stacked=True, color=KINDS, legend=False, width=0.8)
+        for container, colour in zip(ax.containers, KINDS.values(), strict=True):
             is_dark = sns.utils.relative_luminance(colour) < DARK
             ax.bar_label(
                 container,

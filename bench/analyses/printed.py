@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.core.numbers import decimals
@@ -119,17 +120,14 @@ def grid(
     """
     if rows.empty:
         return pd.DataFrame(columns=[*index])
-    rows = rows.assign(cell=[_cell(row, digits) for row in rows.itertuples()])
+    score = rows.score.map(lambda value: decimals(value, digits))
+    printed = rows.printed.map(lambda value: decimals(value, digits))
+    is_inside = rows.printed.between(rows.ci_low, rows.ci_high)
+    sign = np.select([score == printed, is_inside], ["=", "≈"], "≠")
+    rows = rows.assign(cell=score + " " + sign + " " + printed)
     rows["head"] = rows[list(columns)].astype(str).agg(" ".join, axis=1)
     table = rows.pivot_table("cell", list(index), "head", aggfunc="first", sort=False)
     table = table.fillna("").rename_axis(columns=None)
     if "model" in index:
         table["differs"] = rows.groupby(list(index), sort=False).differs.first()
     return table.reset_index()
-
-
-def _cell(row: Any, digits: int) -> str:
-    score, printed = decimals(row.score, digits), decimals(row.printed, digits)
-    is_inside = row.ci_low <= row.printed <= row.ci_high
-    sign = "=" if score == printed else "≈" if is_inside else "≠"
-    return f"{score} {sign} {printed}"

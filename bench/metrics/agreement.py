@@ -9,7 +9,7 @@ difference of pairs of ratings: of pairs within items, and of all pairs. The dif
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,17 +34,8 @@ MOST_RANKS = 60
 _ROUNDING = 1e-9
 # Sums of each item, and a function that computes a coefficient of resampled sums [draws, columns].
 Sums = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
-
-
-class Coefficient(NamedTuple):
-    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN is undefined, see `note`."""
-
-    estimate: float
-    ci_low: float
-    ci_high: float
-    n: int
-    raters: int
-    note: str = ""
+# The columns of a coefficient, without those that are undefined.
+Coefficient = dict[str, Any]
 
 
 def agreement(
@@ -112,7 +103,8 @@ def agreement(
         n = rated_of_group.item_id.nunique()
         raters = rated_of_group.rater.nunique()
         note = f"{', '.join(map(str, keys.values()))}: {needed} {raters}"
-        alpha = kappa = Coefficient(math.nan, math.nan, math.nan, n, raters, note)
+        alpha: Coefficient = {"n": n, "raters": raters, "note": note}
+        kappa = alpha
         if raters >= 2:
             alpha = _alpha(rated_of_group, measurement)
             kappa = _kappa(rated_of_group, rows_of_group)
@@ -125,8 +117,8 @@ def agreement(
             spellings = ", ".join(marks_of_group.unique())
             missing = f"{len(marks_of_group)} ratings are missing (given as {spellings})"
         for name, result in results.items():
-            note = join_notes(result.note, missing)
-            rows.append(keys | {"coefficient": name} | result._asdict() | {"note": note})
+            note = join_notes(result["note"], missing)
+            rows.append(keys | {"coefficient": name} | result | {"note": note})
     columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -142,18 +134,18 @@ def _alpha(ratings: pd.DataFrame, measurement: str) -> Coefficient:
     table = pd.crosstab(ratings.item_id, ratings.rating)
     table = table[table.sum(axis=1) >= 2]
     n = len(table)
-    raters = ratings.rater.nunique()
+    coefficient = {"n": n, "raters": ratings.rater.nunique()}
     counts = table.to_numpy(float)
     if (counts.sum(0) > 0).sum() < 2:
         note = "all ratings are alike, so chance agrees as perfectly as the raters"
-        note = note if n else "no item has two ratings"
-        return Coefficient(math.nan, math.nan, math.nan, n, raters, note)
+        return coefficient | {"note": note if n else "no item has two ratings"}
     sums, statistic = SUMS[measurement](counts, np.asarray(table.columns))
     value, low, high = estimate_of_items(sums, statistic)
     note = ""
     if math.isnan(low):
         note = "too few items, or too few of another rating, for an interval"
-    return Coefficient(value, low, min(high, 1.0), n, raters, note)
+    estimate = dict(zip(INTERVAL, (value, low, min(high, 1.0)), strict=True))
+    return coefficient | estimate | {"note": note}
 
 
 def _nominal(counts: np.ndarray, values: np.ndarray, correction: int = 1) -> Sums:
@@ -218,13 +210,13 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
         index="item_id", columns="rater", values="rating", aggfunc="first", dropna=False
     )
     n, raters = table.shape
-    undefined = Coefficient(math.nan, math.nan, math.nan, n, raters)
+    coefficient = {"n": n, "raters": raters}
     if len(rated) < n * raters:
-        return undefined._replace(note="kappa needs a rating of every item by every rater")
+        return coefficient | {"note": "kappa needs a rating of every item by every rater"}
     codes, categories = pd.factorize(table.to_numpy().T.ravel())
     if len(categories) == 1:
         note = "all ratings are of one category, so chance agrees as perfectly as the raters"
-        return undefined._replace(note=note)
+        return coefficient | {"note": note}
     clusters = None
     if "cluster" in ratings:
         by_item = ratings.groupby("item_id").cluster
@@ -237,7 +229,7 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
     if raters == 2:
         sums, statistic = _cohen(of_raters, len(categories))
         if clusters is None:
-            return _cohen_formula(sums.sum(0).reshape(len(categories), -1), n)
+            return coefficient | _cohen_formula(sums.sum(0).reshape(len(categories), -1))
     else:
         counts = np.eye(len(categories))[of_raters].sum(0)
         sums, statistic = _nominal(counts, categories, correction=0)
@@ -253,10 +245,11 @@ def _kappa(rated: pd.DataFrame, ratings: pd.DataFrame) -> Coefficient:
         note = "raters agree on every item, so resamples are all alike and there is no interval"
     else:
         note = "too few items, or too few of another category, for an interval"
-    return Coefficient(value, low, min(high, 1.0), n, raters, note)
+    estimate = dict(zip(INTERVAL, (value, low, min(high, 1.0)), strict=True))
+    return coefficient | estimate | {"note": note}
 
 
-def _cohen_formula(counts: np.ndarray, n: int) -> Coefficient:
+def _cohen_formula(counts: np.ndarray) -> Coefficient:
     """Compute Cohen's kappa of independent items by statsmodels' formula."""
     from statsmodels.stats import inter_rater  # type: ignore[import-untyped]  # slow to load
 
@@ -266,8 +259,9 @@ def _cohen_formula(counts: np.ndarray, n: int) -> Coefficient:
     # The formula is for many items; a variance of 0 does not make a kappa certain.
     if not result.var_kappa > _ROUNDING:
         note = "the formula gives a variance of 0, so there is no interval"
-        return Coefficient(value, math.nan, math.nan, n, 2, note)
-    return Coefficient(value, float(result.kappa_low), float(result.kappa_upp), n, 2)
+        return {"estimate": value, "note": note}
+    ends = {"ci_low": float(result.kappa_low), "ci_high": float(result.kappa_upp)}
+    return {"estimate": value} | ends | {"note": ""}
 
 
 def _cohen(codes: np.ndarray, k: int) -> Sums:

@@ -29,7 +29,7 @@ of single answers three times).
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -119,11 +119,6 @@ class Totals(NamedTuple):
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
 
-    @property
-    def all_parts(self) -> np.ndarray:
-        """All parts, for a score that rests on them: bool [1, strata]; see `count_clusters`."""
-        return np.full((1, len(self.strata)), True)
-
 
 def resample(
     rows: pd.DataFrame,
@@ -174,22 +169,20 @@ def _add_up(
     rows: pd.DataFrame, units: list[str], part: str, parts: list[object], values: np.ndarray
 ) -> Clusters:
     """Add up values [rows, columns] by stratum (the first column of units), cluster and part."""
-    factorized = [pd.factorize(rows[name], sort=True) for name in (*units, part)]
-    sizes = [len(names) for _, names in factorized]
-    code_of_row = np.ravel_multi_index([codes for codes, _ in factorized], sizes)
-    cells, cell_of_row = np.unique(code_of_row, return_inverse=True)
-    sums = np.zeros((len(cells), values.shape[1]))
-    np.add.at(sums, cell_of_row, values)
-    *keys, part_codes = np.unravel_index(cells, sizes)
-    # The cells are sorted: a cluster begins where its stratum or unit differs from the one before.
-    begins = np.append([True], (np.diff(keys) != 0).any(0))[: len(cells)]
+    keys = [rows[name] for name in (*units, part)]
+    sums = pd.DataFrame(values, rows.index).groupby(keys, observed=True).sum()
+    cells: Any = sums.index
+    *codes, part_codes = map(np.asarray, cells.codes)
+    # The rows are sorted: a cluster begins where its stratum or unit differs from the one before.
+    begins = np.append([True], (np.diff(codes) != 0).any(0))[: len(sums)]
+    strata, *_, names = cells.levels
     return Clusters(
-        list(factorized[0][1]),
+        list(strata),
         parts,
-        keys[0][begins],
+        codes[0][begins],
         np.cumsum(begins) - 1,
-        pd.Index(parts).get_indexer(factorized[-1][1])[part_codes],
-        sums,
+        pd.Index(parts).get_indexer(names)[part_codes],
+        sums.to_numpy(),
     )
 
 
@@ -200,9 +193,17 @@ def _resample(clusters: Clusters, draws: int, kind: str, shared: Weights) -> np.
         first, last = np.searchsorted(clusters.stratum, [k, k + 1])
         n = int(last - first)
         key = (str(name), kind)
-        if key not in shared or shared[key].shape[1] != n:
-            shared[key] = _draw(*key, n, draws)
-        weights = shared[key]
+        weights = shared.get(key)
+        if weights is None or weights.shape[1] != n:
+            weights = np.full((draws, n), np.nan)
+            if n > 1:
+                # With a generator per stratum, an interval does not depend on the other categories.
+                rng = np.random.default_rng([0, *str(name).encode(), *kind.encode()])
+                # We draw n - 1 of n clusters: n would make intervals too narrow by
+                # sqrt((n - 1) / n) (Rao and Wu, 1988).
+                counts = rng.multinomial(n - 1, np.full(n, 1 / n), size=draws)
+                weights = counts * (n / (n - 1))
+            shared[key] = weights
         rows = slice(*np.searchsorted(clusters.cluster, [first, last]))
         parts, part_of_row = np.unique(clusters.part[rows], return_inverse=True)
         sums = np.zeros((n, len(parts), clusters.sums.shape[1]))
@@ -211,17 +212,6 @@ def _resample(clusters: Clusters, draws: int, kind: str, shared: Weights) -> np.
         part, column = np.nonzero(sums.any(0) | (n == 1))
         resamples[:, parts[part], column] += weights @ sums[:, part, column]
     return resamples
-
-
-def _draw(stratum: str, kind: str, n: int, draws: int) -> np.ndarray:
-    """Draw the weights of the n clusters of a stratum in each resample: [draws, n]."""
-    if n == 1:
-        return np.full((draws, n), np.nan)
-    # With a generator per stratum, an interval does not depend on the other categories.
-    rng = np.random.default_rng([0, *stratum.encode(), *kind.encode()])
-    # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao and
-    # Wu, 1988).
-    return rng.multinomial(n - 1, np.full(n, 1 / n), size=draws) * (n / (n - 1))
 
 
 def estimate_of_items(
@@ -241,7 +231,7 @@ def estimate_of_items(
     if clusters is not None:
         rows["cluster"] = np.array(clusters, dtype=object)
     totals = resample(rows, "stratum", "cluster", columns)
-    (rests_on,) = count_clusters(totals, totals.all_parts)
+    (rests_on,) = count_clusters(totals)
     return interval(replicate(totals, lambda values: statistic(values[:, 0])), rests_on)
 
 
@@ -271,18 +261,20 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
 
 
 def count_clusters(
-    totals: Totals, parts: np.ndarray, *sizes: str, alike: bool = False
+    totals: Totals, parts: np.ndarray | None = None, *sizes: str, alike: bool = False
 ) -> list[Sample]:
     """Count the clusters of some parts of the data, for each of m scores.
 
     Args:
-        parts: bool [m, parts], the parts that each score rests on.
+        parts: bool [m, parts], the parts that each score rests on. Default: one score, on all.
         sizes: columns whose sum is the weight of a cluster, such as its number of answers. A
             cluster of weight 0 does not count. Default: all clusters have the same weight.
         alike: whether all clusters with a weight above 0 count as equal. In each stratum, we then
             count the clusters of its largest part.
     """
     clusters = totals.clusters
+    if parts is None:
+        parts = np.full((1, len(totals.strata)), True)
     columns = [totals.columns.index(size) for size in sizes if size]
     sums = clusters.sums[:, columns].sum(1) if columns else np.ones(len(clusters.sums))
     if not alike:

@@ -488,7 +488,7 @@ def _divisor(top: str, bottom: str = "rows") -> str:
 
 
 def mean_weights(
-    parts: Sequence[tuple[Any, ...]], defined: np.ndarray, skipped: int = 0
+    parts: Sequence[Sequence[Any]], defined: np.ndarray, skipped: int = 0
 ) -> np.ndarray:
     """Return the weight of each part in the mean over first names of means over second ones.
 

@@ -108,9 +108,9 @@ def summary(scores: pd.DataFrame, benchmark: "Benchmark", n: int) -> list[str]:
     notes: set[str] = set()
     texts = []
     for primary, row in (defined or rows)[:n]:
-        is_repeated = bool(defined) and row["note"] in notes
+        note = "" if defined and row["note"] in notes else row["note"]
         notes.add(row["note"])
-        row = {**row, "note": ""} if is_repeated else row
+        row = row | {"note": note}
         texts.append(sentence(primary, row, direction_row(scores, primary, row["model"])))
     return texts
 
@@ -153,12 +153,6 @@ def too_few_tasks(benchmark: "Benchmark") -> str:
 def listing(parts: Sequence[str]) -> str:
     """Join words as in a sentence: a, b and c."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-
-
-def inside_sentence(text: str) -> str:
-    """Write the first word of a text in lower case, unless this is an abbreviation like CoAL."""
-    first = re.split(r"\W", text, maxsplit=1)[0]
-    return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def measure_words(metric: str) -> str:
@@ -269,17 +263,6 @@ def direction_row(scores: pd.DataFrame, primary: PrimaryMetric, model: str) -> R
     return next(iter(rows.to_dict("records")), None)
 
 
-def direction(row: Row) -> str:
-    """Say whether a model follows the stereotype, by a gap that is 0 for a constant answer.
-
-    Args:
-        row: of `direction_row`.
-    """
-    words = {"above": "follows", "below": "goes against", "": "is not shown to follow"}
-    gap, low, high = (numbers.decimals(row[name], 2) for name in ("score", "ci_low", "ci_high"))
-    return f"{words[side(row)]} the stereotype: gap {gap} (95\u00a0% interval {low} to {high})"
-
-
 def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     """Put a primary metric's score into words; never stronger than its interval allows.
 
@@ -288,7 +271,10 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     """
     baseline, low, high = (float(row[name]) for name in ("baseline", "ci_low", "ci_high"))
     if math.isnan(row["score"]):
-        title = inside_sentence(re.split("[:：]", short_title(primary))[0])
+        title = re.split("[:：]", short_title(primary))[0]
+        # The first word is in lower case, unless it is an abbreviation like CoAL.
+        if not re.match(r"\w+[A-Z]", title):
+            title = title[:1].lower() + title[1:]
         return f"{row['model']}: {title} is undefined: {row['note']}."
     place, digits = side(row), 0
     # An end that is not the baseline has to look unlike it.
@@ -312,7 +298,11 @@ def sentence(primary: PrimaryMetric, row: Row, gap: Row | None = None) -> str:
     evidence.append(f"n = {int(row['n']):,}")
     finding = primary.finding.format(value=number(primary, row))
     if gap:
-        finding = f"{direction(gap)}. It {finding}"
+        # A gap is 0 for a constant answer.
+        words = {"above": "follows", "below": "goes against", "": "is not shown to follow"}
+        size, *reach = (numbers.decimals(gap[name], 2) for name in ("score", "ci_low", "ci_high"))
+        size_and_interval = f"gap {size} (95\u00a0% interval {' to '.join(reach)})"
+        finding = f"{words[side(gap)]} the stereotype: {size_and_interval}. It {finding}"
     note = f"Note: {row['note']}." if row["note"] else ""
     text = f"{row['model']} {finding} ({'; '.join(evidence)})."
     return sentences([text, *doubts, unread(primary, row), note])

@@ -144,7 +144,7 @@ def share(
         in_mean = _weights_of_parts(totals, [1])
         (rests_on,) = count_clusters(totals, in_mean[None] > 0, "bottom", alike=alike)
         if totals.second is not None:
-            (rests_on,) = count_clusters(totals, totals.all_parts)
+            (rests_on,) = count_clusters(totals)
         value = interval(replicate(totals, partial(_mean_ratio, in_mean)), rests_on, limits)
         missing = _left_out(
             part.missing.sum(), f"of {counts[index].sum()} rows have no `{column}` and"
@@ -212,7 +212,16 @@ def compare(
     units = _units(table, column, of, cluster, stratum, mean_over, crossed)
     table.check_filled(between)
     if paired:
-        units["item"] = _item_numbers(table, between, groups)
+        names = [name for name in KEYS if name in table.rows and name != between]
+        if not names:
+            raise BadInput(
+                f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are "
+                "paired; give the items a column `item_id`, or paired=False"
+            )
+        keys = list(dict.fromkeys(groups + names))
+        advice = "name in by=[...] the column in which these rows differ"
+        table.check_unique([between, *keys], advice)
+        units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
     if table.rows[between].nunique() < 2:
         raise BadInput(
             f"{table.name}, column `{between}`: holds {table.rows[between].iloc[0]!r} alone; "
@@ -222,27 +231,15 @@ def compare(
     length = float(np.ptp(_limits(table, column, units, limits) or (0, math.inf)))
     weights = Weights()
     rows = []
-    for keys, index in table.groups(groups):
+    for group, index in table.groups(groups):
         sides = units.loc[index].groupby("side", sort=False, observed=True)
         for (first, units_of_first), (second, units_of_second) in combinations(sides, 2):
             test = _compare_items if paired else _compare_groups
             tested, n = test(units_of_first, units_of_second, length, weights, column)
-            rows.append({**keys, "first": first, "second": second, **tested._asdict(), "n": n})
+            pair = {"first": first, "second": second}
+            rows.append(group | pair | tested._asdict() | {"n": n})
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return with_holm(pd.DataFrame(rows, columns=columns))
-
-
-def _item_numbers(table: Table, between: str, groups: Sequence[str]) -> "pd.Series[int]":
-    """Number the items, by which rows of two sides are paired."""
-    names = [name for name in KEYS if name in table.rows and name != between]
-    if not names:
-        raise BadInput(
-            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
-            "give the items a column `item_id`, or paired=False"
-        )
-    keys = list(dict.fromkeys([*groups, *names]))
-    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
-    return table.rows.groupby(keys, sort=False, dropna=False).ngroup()
 
 
 def _compare_groups(
@@ -259,7 +256,7 @@ def _compare_groups(
         values.append(replicate(totals, partial(_mean_ratio, in_mean, at=at)))
         samples += count_clusters(totals, in_mean[None] > 0, SUMS[at + 1])
     tested = compare_groups(values, samples, length)
-    (of_both,) = count_clusters(totals, totals.all_parts, SUMS[1], SUMS[3])
+    (of_both,) = count_clusters(totals, None, SUMS[1], SUMS[3])
     missing = int(both.missing.sum())
     lost = _left_out(missing, f"of {len(both)} rows have no `{column}` and")
     note = join_notes(tested.note, lost)
@@ -567,7 +564,7 @@ def _resampled(units: pd.DataFrame, sums: list[str], weights: Weights) -> Totals
 def _weights_of_parts(totals: Totals, bottoms: Sequence[int]) -> np.ndarray:
     """Return the weights in a mean over the parts in which the sums `bottoms` are above 0."""
     defined = (totals.observed[0][:, bottoms] > 0).all(1)
-    return mean_weights([_part(name) for name in totals.strata], defined)
+    return mean_weights([str(name).split(SEPARATOR) for name in totals.strata], defined)
 
 
 def _mean_ratio(weights: np.ndarray, sums: np.ndarray, at: int = 0) -> np.ndarray:
@@ -577,17 +574,12 @@ def _mean_ratio(weights: np.ndarray, sums: np.ndarray, at: int = 0) -> np.ndarra
     return averages(ratios, weights[None, in_mean])[:, 0]
 
 
-def _part(name: object) -> tuple[str, ...]:
-    """Return the names of a part, such as a category and a task."""
-    return tuple(str(name).split(SEPARATOR))
-
-
 def _without_parts(totals: Totals, weights: np.ndarray, bottoms: Sequence[int]) -> str:
     """Say which parts are left out because their divisor, or that of a related part, is 0."""
     defined = (totals.observed[0][:, bottoms] > 0).all(1)
     if not defined.any():
         return ""
-    names = np.array([", ".join(_part(name)) for name in totals.strata])
+    names = np.array([str(name).replace(SEPARATOR, ", ") for name in totals.strata])
     empty = "; ".join(names[~defined])
     related = "; ".join(names[defined & (weights == 0)])
     return join_notes(

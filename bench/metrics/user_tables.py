@@ -143,7 +143,6 @@ class Table:
 
     def kind_of_time(self, column: str) -> str:
         """Return `dates` or `durations` if a column holds these; else an empty text."""
-        self.check_columns(column)
         return TIMES.get(pd.api.types.infer_dtype(self.rows[column], skipna=True), "")
 
     def days(self, column: str) -> pd.Series:

@@ -6,7 +6,7 @@ import pytest
 import bench
 from bench import run
 from bench.analyses import open_scores, opened, parameters
-from bench.analyses.conditions import doubts, open_conditions, prompting
+from bench.analyses.conditions import doubts, open_conditions
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
@@ -168,7 +168,10 @@ def test_the_runs_count_that_were_asked_most_alike(runs, first):
     # A model without a second prompt set is left out.
     assert list(outcomes.model.unique()) == MODELS[:1]
     # Only questions that were asked under both conditions count.
-    outcomes, _chosen = open_conditions(list(runs.values()), condition=prompting)
+    outcomes, _chosen = open_conditions(
+        list(runs.values()),
+        condition=lambda run: run.metadata["asked"]["settings"]["prompting"],
+    )
     assert list(outcomes.prompts.unique()) == ["Q", "Q+IF"]
     assert set(outcomes.category) == {"age", "race"}
 

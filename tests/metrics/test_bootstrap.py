@@ -25,7 +25,7 @@ def totals_of(rows, **options):
 
 
 def estimate(totals, statistic, limits=None):
-    (rests_on,) = count_clusters(totals, totals.all_parts)
+    (rests_on,) = count_clusters(totals)
     return interval(replicate(totals, statistic), rests_on, limits)
 
 

@@ -7,9 +7,13 @@ import pandas as pd
 import pytest
 
 import bench
-from bench.analyses.differences import _better, badness, by_fields
+from bench.analyses.differences import _better, badness, scored_units
+from bench.benchmarks import get
+from bench.core.errors import BadInput
+from bench.metrics.primary import primary_metrics
 from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from tests.helpers.cases import cases
+from tests.helpers.notebooks import run_cells
 
 # A row of a model's own score, in which nothing is odd.
 OWN = {"benchmark": "cbbq", "category": "all", "task": "ambiguous", "metric": "s_amb"}
@@ -106,6 +110,9 @@ def test_a_score_by_a_field_of_the_items_is_on_the_answers_that_are_read_of_all(
     options = {"data": "samples", "limit": 20, "categories": ["age", "race"]}
     runs = [bench.evaluate("cbbq", name, out=tmp_path / name, **options) for name in models]
     measure = bench.measure(bench.explain(bench.score(*runs)))
+    names = {"scored_units": scored_units, "bench": bench, "BadInput": BadInput, "get": get}
+    names["primary_metrics"] = primary_metrics
+    by_fields = run_cells("friedman_test", only="by-fields", **names)["by_fields"]
     rows = by_fields(measure, runs, ["topic"]).set_index(["topic", "model"])
     answers = bench.outcomes(*runs).query("task == 'ambiguous'")
     answers = answers.merge(bench.items(*runs)[["item_id", "topic"]])
