@@ -8,6 +8,7 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -292,7 +293,7 @@ class Benchmark(ABC):
         """List refused and odd rows, and the counts of rows (see `bench.data.checks`)."""
         from bench.data.checks import check_tables, items_of
 
-        return check_tables(self, folder, items_of(self, folder, **settings))
+        return check_tables(self, folder, partial(items_of, self, folder, **settings))
 
     # Requests
 
@@ -354,8 +355,8 @@ class PackagedBenchmark(Benchmark):
         from bench.data.checks import check_tables
 
         checks = self._module("checks")
-        rows = checks.rows(folder, **settings)
-        return check_tables(self, folder, rows, checks.RULES, checks.RELEASED)
+        rows = partial(checks.rows, folder, **settings)
+        return check_tables(self, folder, rows, checks.COLUMNS, checks.RULES, checks.RELEASED)
 
     @property
     def metrics(self) -> "Metrics":
