@@ -8,7 +8,6 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -293,7 +292,7 @@ class Benchmark(ABC):
         """List refused and odd rows, and the counts of rows (see `bench.data.checks`)."""
         from bench.data.checks import check_tables, items_of
 
-        return check_tables(self, folder, partial(items_of, self, folder, **settings))
+        return check_tables(self, folder, lambda errors: items_of(self, folder, errors, **settings))
 
     # Requests
 
@@ -355,8 +354,14 @@ class PackagedBenchmark(Benchmark):
         from bench.data.checks import check_tables
 
         checks = self._module("checks")
-        rows = partial(checks.rows, folder, **settings)
-        return check_tables(self, folder, rows, checks.COLUMNS, checks.RULES, checks.RELEASED)
+        return check_tables(
+            self,
+            folder,
+            lambda errors: checks.rows(folder, errors, **settings),
+            checks.COLUMNS,
+            checks.RULES,
+            checks.RELEASED,
+        )
 
     @property
     def metrics(self) -> "Metrics":

@@ -51,14 +51,12 @@ class Rule(NamedTuple):
         columns: where we look for it.
         find: returns what is wrong with each row of a table in a column, or "".
         what: the finding in words. `{found}` is what was found, other braces hold columns.
-        of_part: whether it is about the part that a row is in.
     """
 
     fault: str
     columns: Sequence[str]
     find: Find
     what: str
-    of_part: bool = False
 
 
 def in_cells(find: Callable[[str], str]) -> Find:
@@ -111,7 +109,7 @@ def unequal(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 RULES = (
     Rule("double_id", ("id", "question_index"), repeated, "is the number of {found} too"),
     Rule("repeated_row", ("key",), repeated, "repeats {found}"),
-    Rule("unequal_groups", ("balance",), unequal, "are not as many of each: {found}", True),
+    Rule("unequal_groups", ("balance",), unequal, "are not as many of each: {found}"),
 )
 
 
@@ -150,10 +148,9 @@ def check_tables(
             problems = rule.find(rows, column)
             for row in rows.assign(found=problems)[problems != ""].to_dict("records"):
                 findings.append(_odd(rule, column, row))
-    findings += [
-        *_other_files(benchmark, folder),
-        *_counts(benchmark, folder, rows, released or {}),
-    ]
+    with suppress(BadInput):  # the loader's error, which is among the findings
+        findings += _other_files(benchmark, folder)
+    findings += _counts(benchmark, folder, rows, released or {})
     findings.sort(key=lambda finding: (finding["kind"] == "count", finding["file"], finding["row"]))
     return pd.DataFrame(findings, columns=COLUMNS)
 
@@ -212,7 +209,7 @@ def _refused(message: str, folder: Path) -> dict[str, Any]:
 
 def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
     what = plain(rule.what.format_map(row))
-    if rule.of_part:
+    if column == "balance":
         return _finding(file=row["part"], fault=rule.fault, what=what)
     cells = {"file": row["file"], "row": row["row"], "fault": rule.fault, "what": what}
     if column != "key":
@@ -222,10 +219,7 @@ def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _other_files(benchmark: "Benchmark", folder: Path) -> Iterator[dict[str, Any]]:
     """Find tables that are not read, in the folders of the files that are read and above these."""
-    try:
-        read = {path for paths in benchmark.files(folder).values() for path in paths}
-    except BadInput:  # the loader's error, which is reported
-        return
+    read = {path for paths in benchmark.files(folder).values() for path in paths}
     folders = {
         parent for path in read for parent in path.parents if folder in (parent, *parent.parents)
     }

@@ -61,11 +61,6 @@ def missing(context: str) -> str:
     return " and ".join(name for name, slot in slots if slot not in context)
 
 
-def misspelt(text: str) -> str:
-    """List the placeholders of a text that are not filled, and its other braces."""
-    return " and ".join(dict.fromkeys(malformed(text)))
-
-
 def reversed_slot(table: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Find groups in the other slot than dataset.toml says, or than in most rows about them."""
     usual = table.slot.groupby(table.group).transform(lambda slots: slots.mode()[0])
@@ -83,7 +78,7 @@ RULES = (
     Rule(
         "placeholder_left",
         TEXTS,
-        in_cells(misspelt),
+        in_cells(lambda text: " and ".join(dict.fromkeys(malformed(text)))),
         "has a wrong placeholder or a stray brace: {found}; `--set expansion=repair` mends it",
     ),
     Rule("group_not_named", ["context"], in_cells(missing), "never names {found}"),
