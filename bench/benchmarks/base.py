@@ -292,7 +292,7 @@ class Benchmark(ABC):
         """List refused and odd rows, and the counts of rows (see `bench.data.checks`)."""
         from bench.data.checks import check_tables, items_of
 
-        return check_tables(self, folder, items_of(self, folder, **settings))
+        return check_tables(self, folder, lambda errors: items_of(self, folder, errors, **settings))
 
     # Requests
 
@@ -358,8 +358,14 @@ class PackagedBenchmark(Benchmark):
         from bench.data.checks import check_tables
 
         checks = self._module("checks")
-        rows = checks.rows(folder, **settings)
-        return check_tables(self, folder, rows, checks.RULES, checks.RELEASED)
+        return check_tables(
+            self,
+            folder,
+            lambda errors: checks.rows(folder, errors, **settings),
+            checks.COLUMNS,
+            checks.RULES,
+            checks.RELEASED,
+        )
 
     @property
     def metrics(self) -> "Metrics":

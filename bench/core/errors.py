@@ -88,15 +88,13 @@ def explain_others(error_type: type[Exception], before: str, after: str = "") ->
         raise error_type(f"{before}{reason}{after}") from error
 
 
-def expected(value: object, allowed: str | Iterable[object], name: str) -> str:
+def expected(value: object, allowed: Iterable[object], name: str) -> str:
     """Return the message for an unknown value, with the allowed ones.
 
     Examples:
         >>> expected("cbqq", ["mcbe", "cbbq"], "benchmark")
         "benchmark 'cbqq' is unknown; allowed: mcbe, cbbq; did you mean cbbq?"
     """
-    if isinstance(allowed, str):
-        return f"{name} {quoted(value)} is unknown; allowed: {allowed}"
     names = list(map(str, allowed))
     meant = closest(str(value), names)
     suggestion = f"; did you mean {meant}?" if meant else ""

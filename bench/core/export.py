@@ -132,15 +132,12 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     return to_png(fig, transparent=True)
 
 
-def to_png(fig: "Figure", dpi: int | None = None, *, transparent: bool = False) -> bytes:
-    """Return a figure as PNG.
+def to_png(fig: "Figure", **options: Any) -> bytes:
+    """Return a figure as PNG, with its label as description.
 
     Args:
-        dpi: default: the style's.
-        transparent: leave out the white background, for pages that can be dark.
+        options: of matplotlib's `savefig`.
     """
-    words = {"Description": str(fig.get_label())}
-    background: Any = {"transparent": True} if transparent else {"facecolor": "white"}
     stream = io.BytesIO()
-    fig.savefig(stream, format="png", dpi=dpi, metadata=words, **background)
+    fig.savefig(stream, format="png", metadata={"Description": str(fig.get_label())}, **options)
     return stream.getvalue()

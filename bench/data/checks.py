@@ -12,8 +12,8 @@ The last four may be missing.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +36,9 @@ ERROR = re.compile(
     r"(?:[,:] (?:column|field) `(?P<column>[^`]+)`:?|:) (?P<what>.+)",
     re.DOTALL,
 )
-Tables = Iterator[pd.DataFrame | BadInput]
+Tables = Iterator[pd.DataFrame]
+# The errors of the loader.
+Errors = list[BadInput]
 Find = Callable[[pd.DataFrame, str], "pd.Series[str]"]
 # The number of rows of the release, by category and by what they are counted as.
 Released = Mapping[str, Mapping[str, int]]
@@ -49,14 +51,12 @@ class Rule(NamedTuple):
         columns: where we look for it.
         find: returns what is wrong with each row of a table in a column, or "".
         what: the finding in words. `{found}` is what was found, other braces hold columns.
-        of_part: whether it is about the part that a row is in.
     """
 
     fault: str
     columns: Sequence[str]
     find: Find
     what: str
-    of_part: bool = False
 
 
 def in_cells(find: Callable[[str], str]) -> Find:
@@ -64,9 +64,13 @@ def in_cells(find: Callable[[str], str]) -> Find:
     return lambda table, column: table[column].map(find)
 
 
-def given_by(name: str) -> Find:
-    """Take what is wrong from another column."""
-    return lambda table, column: table[name]
+@contextmanager
+def noted(errors: Errors) -> Iterator[None]:
+    """Note the error of the loader that ends this block, and go on."""
+    try:
+        yield
+    except BadInput as error:
+        errors.append(error)
 
 
 def invisible(cell: str) -> str:
@@ -102,70 +106,67 @@ def unequal(table: pd.DataFrame, column: str) -> "pd.Series[str]":
     return problems
 
 
-CHARACTERS = "has control, invisible or broken characters: {found}"
 RULES = (
     Rule("double_id", ("id", "question_index"), repeated, "is the number of {found} too"),
     Rule("repeated_row", ("key",), repeated, "repeats {found}"),
-    Rule("unequal_groups", ("balance",), unequal, "are not as many of each: {found}", True),
+    Rule("unequal_groups", ("balance",), unequal, "are not as many of each: {found}"),
 )
 
 
 def check_tables(
     benchmark: "Benchmark",
     folder: Path,
-    tables: Iterable[pd.DataFrame | BadInput],
+    read: Callable[[Errors], Tables],
+    columns: Sequence[str] = (),
     rules: Sequence[Rule] = (),
     released: Released | None = None,
 ) -> pd.DataFrame:
     """List everything wrong or odd in a folder of data, by file and row; numbers come last.
 
     Args:
-        tables: of the files, and the errors of the loader.
+        read: yields the tables of the files, and notes the errors of the loader.
+        columns: of texts, in which we look for invisible characters.
         rules: the benchmark's own ones.
 
     Returns:
         A table with the columns `COLUMNS`. A finding is *refused* (the loader takes no such row or
         file), *odd* (it is read) or a *count*. Row 0 is the whole file.
     """
-    read, errors = [pd.DataFrame()], list[BadInput]()
-    try:
-        for table in tables:
-            if isinstance(table, BadInput):
-                errors.append(table)
-            else:
-                read.append(table)
-    except BadInput as error:
-        errors.append(error)
-    rows = pd.concat(read, ignore_index=True)
+    tables = [pd.DataFrame()]
+    errors = Errors()
+    with noted(errors):
+        tables.extend(read(errors))
+    rows = pd.concat(tables, ignore_index=True)
     if rows.empty and not errors:
         errors.append(BadInput(f"{folder}: {benchmark.metadata.no_data}"))
     # An error of a manifest or a header may be met several times.
     findings = [_refused(text, folder) for text in dict.fromkeys(map(str, errors))]
-    for rule in (*RULES, *rules):
+    what = "has control, invisible or broken characters: {found}"
+    characters = Rule("invisible_characters", columns, in_cells(invisible), what)
+    for rule in (*RULES, characters, *rules):
         for column in rows.columns.intersection(list(rule.columns)):
             problems = rule.find(rows, column)
             for row in rows.assign(found=problems)[problems != ""].to_dict("records"):
                 findings.append(_odd(rule, column, row))
-    findings += [
-        *_other_files(benchmark, folder),
-        *_counts(benchmark, folder, rows, released or {}),
-    ]
+    with suppress(BadInput):  # the loader's error, which is among the findings
+        findings += _other_files(benchmark, folder)
+    findings += _counts(benchmark, folder, rows, released or {})
     findings.sort(key=lambda finding: (finding["kind"] == "count", finding["file"], finding["row"]))
     return pd.DataFrame(findings, columns=COLUMNS)
 
 
-def items_of(benchmark: "Benchmark", folder: Path, **settings: str) -> Tables:
+def items_of(benchmark: "Benchmark", folder: Path, errors: Errors, **settings: str) -> Tables:
     """Read the items of each category, for a benchmark that has no rules of its own."""
     for category, paths in benchmark.files(folder).items():
-        try:
+        with noted(errors):
             items = frame(benchmark.load(folder, [category], **settings).items)
-        except BadInput as error:
-            yield error
-            continue
-        file, numbers = file_name(paths[0], folder), range(1, len(items) + 1)
-        yield items.assign(
-            file=file, row=numbers, name=category, counts_as="items", id=items.item_id
-        )
+            yield items.assign(
+                file=file_name(paths[0], folder),
+                row=range(1, len(items) + 1),
+                name=category,
+                counts_as="items",
+                id=items.item_id,
+            )
 
 
 def faults(benchmark: "Benchmark") -> pd.DataFrame:
@@ -199,16 +200,16 @@ def _refused(message: str, folder: Path) -> dict[str, Any]:
     inside = folder.name if folder.is_file() else ""
     text = plain(message).replace(str(folder), inside, 1).lstrip("/\\")
     match = ERROR.fullmatch(text)
-    if not match:
-        return _finding(kind="refused", fault="refused", what=text)
-    row = 0 if match["header"] else int(match["row"] or 0)
-    cells = {"file": match["file"], "row": row, "column": match["column"] or ""}
-    return _finding(**cells, kind="refused", fault="refused", what=match["what"])
+    cells: dict[str, Any] = {"what": text}
+    if match:
+        cells = {name: text or "" for name, text in match.groupdict().items()}
+        cells["row"] = 0 if cells.pop("header") else int(cells["row"] or 0)
+    return _finding(**cells, kind="refused", fault="refused")
 
 
 def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
     what = plain(rule.what.format_map(row))
-    if rule.of_part:
+    if column == "balance":
         return _finding(file=row["part"], fault=rule.fault, what=what)
     cells = {"file": row["file"], "row": row["row"], "fault": rule.fault, "what": what}
     if column != "key":
@@ -218,10 +219,7 @@ def _odd(rule: Rule, column: str, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _other_files(benchmark: "Benchmark", folder: Path) -> Iterator[dict[str, Any]]:
     """Find tables that are not read, in the folders of the files that are read and above these."""
-    try:
-        read = {path for paths in benchmark.files(folder).values() for path in paths}
-    except BadInput:  # the loader's error, which is reported
-        return
+    read = {path for paths in benchmark.files(folder).values() for path in paths}
     folders = {
         parent for path in read for parent in path.parents if folder in (parent, *parent.parents)
     }

@@ -205,12 +205,8 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
     """Return the languages and categories of a manifest, in its form as TOML."""
-    categories = {
-        name: {**category.__pydantic_extra__, **category.model_dump(exclude_defaults=True)}
-        for name, category in manifest.categories.items()
-    }
-    tables = {"language": ", ".join(manifest.languages), "categories": categories}
-    return {key: value for key, value in tables.items() if value}
+    language = {"language": ", ".join(manifest.languages)} if manifest.languages else {}
+    return language | manifest.model_dump(include={"categories"}, exclude_defaults=True)
 
 
 def own_prompts(folder: Path) -> Path | None:

@@ -27,7 +27,7 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.core.errors import BadInput, closest, plain, quoted
+from bench.core.errors import BadInput, closest, explain_others, plain, quoted
 from bench.core.progress import say
 from bench.core.text import STRICT_JSON, repeated, whole_characters
 
@@ -92,16 +92,16 @@ class Unreadable(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A sheet of a workbook: its name, its records, and the numbers of its hidden rows."""
+    """The records of a file, or of a sheet with a name and the numbers of its hidden rows."""
 
-    name: str
-    records: list[list[Any]]
-    hidden: list[int]
+    records: Sequence[Sequence[Any]]
+    name: str = ""
+    hidden: Sequence[int] = ()
 
     @property
     def header(self) -> set[str]:
         """The names in its first row that is not blank."""
-        return {*_texts(next(filter(_is_filled, self.records)))} - {""}
+        return {*_texts(next(filter(_is_filled, self.records), []))} - {""}
 
     @property
     def has_rows(self) -> bool:
@@ -226,9 +226,9 @@ def read_table(
     """
     raw = read_bytes(path)
     if raw.startswith(ZIP):
-        return _read_sheets(path, _workbook(path, raw), columns, more, wrong_rows)
-    if raw.startswith((PARQUET, FEATHER)):
-        records = _read_arrow(path, raw)
+        sheets = _workbook(path, raw)
+    elif raw.startswith((PARQUET, FEATHER)):
+        sheets = [Sheet(_read_arrow(path, raw))]
     else:
         encoding = _encoding(path, raw, default=encoding)
         # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
@@ -240,7 +240,8 @@ def read_table(
         text = _decode(path, raw, encoding, advice)
         is_json = text.lstrip()[:1] in ("[", "{")
         records = _read_json(path, text) if is_json else _read_csv(path, text, columns, replies)
-    return _read_rows(str(path), records, columns, more, wrong_rows)
+        sheets = [Sheet(records)]
+    return _read_sheets(path, sheets, columns, more, wrong_rows)
 
 
 def _read_rows(
@@ -249,7 +250,7 @@ def _read_rows(
     columns: Sequence[str],
     more: Sequence[str],
     wrong_rows: bool,
-    before: int = 0,
+    before: int,
 ) -> list[TableRow]:
     """Read the rows of a table, which begins with its header, and number them from `before`."""
     filled = [k for k, record in enumerate(records) if _is_filled(record)]
@@ -380,8 +381,7 @@ def _read_sheets(
 
     A sheet with a part of these columns is refused, and we say which sheets are not read.
     """
-    if not sheets:
-        return _read_rows(str(path), [], columns, more, wrong_rows)
+    sheets = [sheet for sheet in sheets if sheet.records] or [Sheet([])]
     wanted = {*columns, *more}
     main = max(sheets, key=lambda sheet: len(sheet.header & wanted if wanted else sheet.header))
     needed = {*columns} or main.header
@@ -395,9 +395,10 @@ def _read_sheets(
         if sheet is not main and not sheet.has_rows:
             continue
         if sheet is main or needed <= sheet.header:
-            rows += _read_rows(location, sheet.records, columns, more, wrong_rows, before)
-            if sheet.has_rows:
-                read.append(f"{name} (rows {before + 1} to {rows[-1].number})")
+            sheet_rows = _read_rows(location, sheet.records, columns, more, wrong_rows, before)
+            if sheet_rows:
+                read.append(f"{name} (rows {before + 1} to {sheet_rows[-1].number})")
+            rows += sheet_rows
             if sheet.hidden:
                 hidden = ", ".join(map(str, sheet.hidden[:10]))
                 say(f"{path}, sheet {name}: hidden rows are read too: {hidden}")
@@ -417,35 +418,32 @@ def _read_sheets(
 
 
 def _workbook(path: Path, raw: bytes) -> list[Sheet]:
-    """Open the sheets of a workbook that are not empty; another zip archive is refused."""
+    """Read the sheets of a workbook, and of its formulas the stored values.
+
+    Another zip archive is refused.
+    """
     import zipfile
 
-    try:
-        names = zipfile.ZipFile(io.BytesIO(raw)).namelist()
-        kind = next((kind for name, kind in ZIP_KINDS.items() if name in names), "")
-        if not kind and not any(name.startswith("xl/") for name in names):
-            kind = "a zip archive"
-        sheets = [] if kind else _load_sheets(raw)
-    except Exception as error:  # any error that a broken archive or XML provokes in the libraries
-        reason = _reason(f"{type(error).__name__}: {error}")
-        remedy = "save the rows alone again, or as CSV in UTF-8"
-        raise BadInput(f"{path}: cannot be read as xlsx ({reason}); {remedy}") from None
-    if kind:
-        raise BadInput(f"{path}: is {kind}; {UNPACK if kind == 'a zip archive' else SAVE}")
-    return [sheet for sheet in sheets if sheet.records]
-
-
-def _load_sheets(raw: bytes) -> list[Sheet]:
-    """Read the cells of a workbook, and of its formulas the stored values."""
     from openpyxl import load_workbook
 
-    with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
+    remedy = "save the rows alone again, or as CSV in UTF-8"
+    # A broken archive or XML provokes any error in the libraries.
+    explain = partial(explain_others, BadInput, f"{path}: cannot be read as xlsx (", f"); {remedy}")
+    with explain():
+        names = zipfile.ZipFile(io.BytesIO(raw)).namelist()
+    for name, kind in ZIP_KINDS.items():
+        if name in names:
+            raise BadInput(f"{path}: is {kind}; {SAVE}")
+    if not any(name.startswith("xl/") for name in names):
+        raise BadInput(f"{path}: is a zip archive; {UNPACK}")
+    # The warnings are about styles and lists of allowed values.
+    with explain(), warnings.catch_warnings(action="ignore"):
         book = values = load_workbook(io.BytesIO(raw), keep_links=False)
         # The public methods make each empty cell, a million of them if the last row has a style.
         cells = (cell for sheet in book.worksheets for cell in sheet._cells.values())
         if any(cell.data_type == "f" for cell in cells):
             values = load_workbook(io.BytesIO(raw), keep_links=False, data_only=True)
-    return list(map(_sheet, book.worksheets, values.worksheets))
+        return list(map(_sheet, book.worksheets, values.worksheets))
 
 
 def _sheet(sheet: Any, values: Any) -> Sheet:
@@ -487,7 +485,7 @@ def _sheet(sheet: Any, values: Any) -> Sheet:
         # A number that is not in `row_dimensions` would be added to it.
         if row in sheet.row_dimensions and sheet.row_dimensions[row].hidden:
             hidden += [row] if _is_filled(records[-1]) else []
-    return Sheet(sheet.title, records, hidden)
+    return Sheet(records, sheet.title, hidden)
 
 
 def _read_arrow(path: Path, raw: bytes) -> list[list[Any]]:

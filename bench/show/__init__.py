@@ -221,7 +221,7 @@ def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) 
         if folder:
             png = export.write_picture(fig, folder, _file_name(name))
         else:
-            png = export.to_png(fig, dpi)
+            png = export.to_png(fig, dpi=dpi, facecolor="white")
     plt.close(fig)  # otherwise, Jupyter would show it again below the cell
     width = round(PIL.Image.open(io.BytesIO(png)).width * PIXELS / dpi)
     data = {"image/png": base64.b64encode(png).decode(), "text/plain": caption}

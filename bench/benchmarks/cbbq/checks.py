@@ -16,29 +16,22 @@ from bench.benchmarks.cbbq.templates import (
     Template,
     malformed,
 )
-from bench.core.errors import BadInput
-from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
+from bench.data.checks import Errors, Rule, Tables, file_name, in_cells, noted
 
 NAME_OF_SLOT = {None: "", 0: SLOT_NAMES[0], 1: SLOT_NAMES[1]}
 
 
-def rows(folder: Path, **settings: str) -> Tables:
-    """Yield the templates of each category and condition, and the errors of refused ones."""
+def rows(folder: Path, errors: Errors, **settings: str) -> Tables:
+    """Yield the templates of each category and condition, and note the errors of refused ones."""
     for category, paths in items.files(folder).items():
         for condition in CONDITIONS:
-            try:
+            with noted(errors):
                 templates = items.read_templates(paths, category, condition)
-            except BadInput as error:
-                yield error
-                continue
-            for template in templates:
-                try:
-                    targets.required_target(template)
-                except BadInput as error:
-                    yield error
-            labels = items.check_labels(templates)
-            pairs = zip(templates, labels, strict=True)
-            yield pd.DataFrame([_row(*pair, folder) for pair in pairs])
+                for template in templates:
+                    with noted(errors):
+                        targets.required_target(template)
+                pairs = zip(templates, items.check_labels(templates), strict=True)
+                yield pd.DataFrame([_row(*pair, folder) for pair in pairs])
 
 
 def _row(template: Template, labels: Sequence[tuple[int, str]], folder: Path) -> dict[str, Any]:
@@ -68,11 +61,6 @@ def missing(context: str) -> str:
     return " and ".join(name for name, slot in slots if slot not in context)
 
 
-def misspelt(text: str) -> str:
-    """List the placeholders of a text that are not filled, and its other braces."""
-    return " and ".join(dict.fromkeys(malformed(text)))
-
-
 def reversed_slot(table: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Find groups in the other slot than dataset.toml says, or than in most rows about them."""
     usual = table.slot.groupby(table.group).transform(lambda slots: slots.mode()[0])
@@ -81,17 +69,16 @@ def reversed_slot(table: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 
 RULES = (
-    Rule("invisible_characters", COLUMNS, in_cells(invisible), CHARACTERS),
     Rule(
         "label",
         ["label"],
-        given_by("reason"),
+        lambda table, column: table.reason,
         "each question {found}; `--set labels=audited` corrects it or leaves it out",
     ),
     Rule(
         "placeholder_left",
         TEXTS,
-        in_cells(misspelt),
+        in_cells(lambda text: " and ".join(dict.fromkeys(malformed(text)))),
         "has a wrong placeholder or a stray brace: {found}; `--set expansion=repair` mends it",
     ),
     Rule("group_not_named", ["context"], in_cells(missing), "never names {found}"),

@@ -6,41 +6,34 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks.mcbe import items
-from bench.benchmarks.mcbe.items import COLUMNS, SEPARATORS, SLOT, Instance
+from bench.benchmarks.mcbe.items import SEPARATORS, SLOT, Instance
 from bench.core.errors import BadInput
 from bench.data import with_defaults
-from bench.data.checks import CHARACTERS, Rule, Tables, file_name, in_cells, invisible
+from bench.data.checks import Errors, Rule, Tables, file_name, in_cells, noted
 from bench.data.manifest import category_of, unknown_category
 
 
-def rows(folder: Path, **settings: str) -> Tables:
-    """Yield the rows of each category, and the errors of rows and files that are refused."""
+def rows(folder: Path, errors: Errors, **settings: str) -> Tables:
+    """Yield the rows of each category, and note the errors of rows and files that are refused."""
     chosen = with_defaults(items.SETTINGS, settings)
     options = {name: chosen[name] for name in ("encoding", "separators")}
     groups = {name: name not in items.WITHOUT_GROUPS for name in items.CATEGORIES}
-    try:
+    with noted(errors):
         groups = items.categories_of(folder)
-    except BadInput as error:
-        yield error
     paths, unknown = items.scan(folder, groups)
     for path in unknown:
-        yield BadInput(unknown_category(path, category_of(path), folder, groups))
+        errors.append(BadInput(unknown_category(path, category_of(path), folder, groups)))
     for category, path in paths.items():
-        try:
-            cells_and_items = items.read(path, category, groups=groups[category], **options)
-        except BadInput as error:
-            yield error
-            continue
-        file = file_name(path, folder)
         table: list[dict[str, Any]] = []
-        for cells, item in cells_and_items:
-            row = {**cells, "file": file, "row": cells.number, "name": category}
-            if isinstance(item, Instance):
-                row |= {"counts_as": "rows", "key": item.content_hash}
-            else:
-                row |= {"counts_as": "refused rows", "key": ""}
-                yield BadInput(item.message(path))
-            table.append(row)
+        with noted(errors):
+            for cells, item in items.read(path, category, groups=groups[category], **options):
+                row = {**cells, "file": file_name(path, folder), "row": cells.number}
+                if isinstance(item, Instance):
+                    row |= {"counts_as": "rows", "key": item.content_hash}
+                else:
+                    row |= {"counts_as": "refused rows", "key": ""}
+                    errors.append(BadInput(item.message(path)))
+                table.append(row | {"name": category})
         yield pd.DataFrame(table).fillna("")
 
 
@@ -50,8 +43,8 @@ def otherwise_split(cell: str) -> str:
     return f"{sizes[1]} and not into {sizes[0]}" if sizes[0] != sizes[1] else ""
 
 
+COLUMNS = items.COLUMNS
 RULES = (
-    Rule("invisible_characters", COLUMNS, in_cells(invisible), CHARACTERS),
     Rule(
         "placeholder_left",
         ["context", "words"],

@@ -11,10 +11,10 @@ from bench.benchmarks.nli_coal import items
 from bench.benchmarks.nli_coal.frames import SLOT, align
 from bench.benchmarks.nli_coal.items import NEUTRAL_TERMS, SETS
 from bench.core.errors import BadInput
-from bench.data.checks import CHARACTERS, Rule, Tables, file_name, given_by, in_cells, invisible
+from bench.data.checks import Errors, Rule, Tables, file_name, in_cells, noted
 from bench.data.readers import read_json_lines
 
-CELLS = ("sentence1", "sentence2", "label", "occ_word", "occ_type")
+COLUMNS = ("sentence1", "sentence2", "label", "occ_word", "occ_type")
 NAMES = {stem: name for name, stem in {**SETS, **NEUTRAL_TERMS}.items()}
 # The folders of sets of all occupations, as they are written.
 WHOLE = items.VARIANTS["all", "plain"][0]
@@ -22,20 +22,16 @@ WHOLE = items.VARIANTS["all", "plain"][0]
 WITH_BLANKS = [items.VARIANTS[name, "tokenized"][0][0] for name in ("all", "downsample")]
 
 
-def rows(folder: Path, **settings: str) -> Tables:
-    """Yield the pairs of each language, and the errors of refused ones, under any settings."""
+def rows(folder: Path, errors: Errors, **settings: str) -> Tables:
+    """Yield the pairs of each language, and note the errors of refused ones."""
     for language, language_folder in items.language_folders(folder):
-        try:
+        with noted(errors):
             if not items.files(language_folder):
                 raise BadInput(f"{language_folder}: has not all of {', '.join(SETS.values())}")
             items.load(language_folder, [language])
-        except BadInput as error:
-            yield error
         for path in sorted(language_folder.glob("bias-*-set_v*/*/*.json")):
-            try:
+            with noted(errors):
                 yield pd.DataFrame(_rows(path, language, folder))
-            except BadInput as error:
-                yield error
 
 
 def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
@@ -44,7 +40,7 @@ def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
     terms, match = items.gender_terms(path.parents[2], language)
     file = file_name(path, folder)
     for number, data in read_json_lines(path):
-        cells = {name: str(data.get(name) or "") for name in CELLS}
+        cells = {name: str(data.get(name) or "") for name in COLUMNS}
         premise = cells["sentence1"]
         hypothesis = cells["sentence2"]
         if path.parent.name in WITH_BLANKS:
@@ -69,23 +65,22 @@ def _rows(path: Path, language: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 RULES = (
-    Rule("invisible_characters", CELLS, in_cells(invisible), CHARACTERS),
     Rule(
         "placeholder_left",
-        CELLS[:2],
+        COLUMNS[:2],
         in_cells(lambda text: SLOT * (SLOT in text)),
         "holds {found}, in which no occupation was filled",
     ),
     Rule(
         "not_one_frame",
         ["sentence2"],
-        given_by("unlike"),
+        lambda table, column: table.unlike,
         "is not the premise with a gendered word in place of the occupation",
     ),
     Rule(
         "wrong_occupation",
         ["occ_word"],
-        given_by("occupation"),
+        lambda table, column: table.occupation,
         "is not what the sentences have, {found!r}; `--set anomalies=repair` takes that",
     ),
 )

@@ -126,7 +126,7 @@ def check(variables: Mapping[str, str], models: Iterable[str | None]) -> None:
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             raise BadInput(KEY_EXPECTED)
         if host not in hosts:
-            allowed = ", ".join(hosts) or "none, because no model is an endpoint"
+            allowed = hosts or ["none, because no model is an endpoint"]
             raise BadInput(f"--key {host}={name}: " + expected(host, allowed, "host"))
 
 
