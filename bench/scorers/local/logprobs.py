@@ -14,7 +14,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -27,7 +27,7 @@ from transformers import DynamicCache
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
-from bench.scorers.local.prefix_tree import KeysComplete, Part, Tree, attending, current
+from bench.scorers.local.prefix_tree import Part, Tree, attending, current
 
 # Tokens of the vocabulary at a time on a CPU, so that the logits fit into its cache.
 CPU_VOCABULARY = 2048
@@ -150,7 +150,7 @@ class LogprobReader:
                 [(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers]
             )
 
-        self._walk(tree, np.empty(0, np.int64), take, keys_only=True)
+        self._walk(tree, np.empty(0, np.int64), take)
         # Node 0 is a placeholder for padding; the mask hides it.
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
@@ -190,19 +190,17 @@ class LogprobReader:
         tree: Tree,
         wanted: np.ndarray,
         take: Callable[[Part, torch.Tensor, Any], None],
-        keys_only: bool = False,
     ) -> None:
         """Compute a tree, one stretch per pass.
 
         Args:
             wanted: the sorted numbers of the nodes whose states we need.
             take: called with the stretch, the states of its wanted nodes, and the cache.
-            keys_only: we need only the cache, so that a pass can end in the last layer.
         """
         before, cache, first = None, None, 0
-        with attending(self.network, keys_only) if self._by_block else nullcontext():
+        with attending(self.network) if self._by_block else nullcontext():
             while first < len(tree):
-                part = tree.part(first, self._tree_tokens, before)
+                part = tree.part(first, self._tree_tokens)
                 last = first + len(part.nodes)
                 read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
                 try:
@@ -236,11 +234,9 @@ class LogprobReader:
             "use_cache": True,
         }
         positions = self._send(read)
-        with suppress(KeysComplete):
-            if self._separable:
-                return self.network.base_model(**options).last_hidden_state[0, positions]
-            return self.network(logits_to_keep=positions, **options).logits[0]
-        return torch.empty(0)
+        if self._separable:
+            return self.network.base_model(**options).last_hidden_state[0, positions]
+        return self.network(logits_to_keep=positions, **options).logits[0]
 
     def _mask(self, part: Part) -> torch.Tensor:
         """Return the mask of a stretch, in which each token sees only its ancestors."""

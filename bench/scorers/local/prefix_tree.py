@@ -20,14 +20,8 @@ import torch
 from transformers import AttentionInterface
 
 NAME = "bench_tree"
-# The attention of a pass that only fills the cache.
-KEYS_NAME = "bench_tree_keys"
 # Tokens of a block: smaller blocks have fewer visible tokens, larger ones fill the matrix units.
 BLOCK = 128
-
-
-class KeysComplete(Exception):
-    """Ends a pass when its cache has the keys and values of all layers."""
 
 
 # Positions of some tokens of a pass; the tokens visible to any of them; and a mask [tokens,
@@ -102,12 +96,9 @@ class Tree:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def part(self, first: int, size: int, before: Part | None) -> Part:
-        """Return the stretch of at most `size` nodes from `first` on, after `before`."""
-        above = np.empty(0, np.int64)
-        if before is not None:
-            # The last node of the stretch before, and its ancestors.
-            above = before.cached[before.sees(before.nodes[-1:])[0]][: self.depth[first]]
+    def part(self, first: int, size: int) -> Part:
+        """Return the stretch of at most `size` nodes from `first` on."""
+        above = np.flatnonzero(self.end[:first] > first)
         nodes = np.arange(first, min(first + size, len(self)))
         cached = np.concatenate([above, nodes])
         return Part(nodes, above, cached, self.end[cached])
@@ -118,10 +109,10 @@ current: ContextVar[Part] = ContextVar("current")
 
 
 @contextmanager
-def attending(network: Any, keys_only: bool) -> Iterator[None]:
-    """Let the network attend by the blocks of `current`; `keys_only` raises `KeysComplete`."""
+def attending(network: Any) -> Iterator[None]:
+    """Let the network attend by the blocks of `current`."""
     before = network.config._attn_implementation
-    network.set_attn_implementation(KEYS_NAME if keys_only else NAME)
+    network.set_attn_implementation(NAME)
     try:
         yield
     finally:
@@ -156,12 +147,4 @@ def _attend(
     return out[None], None
 
 
-def _attend_for_keys(module: Any, *states: Any, **options: Any) -> tuple[torch.Tensor, None]:
-    """Attend, but end the pass in the last layer: the cache has the keys that we would see."""
-    if getattr(module, "layer_idx", None) == module.config.num_hidden_layers - 1:
-        raise KeysComplete
-    return _attend(module, *states, **options)
-
-
 AttentionInterface.register(NAME, _attend)
-AttentionInterface.register(KEYS_NAME, _attend_for_keys)
