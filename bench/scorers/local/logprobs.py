@@ -27,7 +27,7 @@ from transformers import DynamicCache
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
-from bench.scorers.local.prefix_tree import Part, Tree, attending, current
+from bench.scorers.local.prefix_tree import Part, Tree, attending, current, visible
 
 # Tokens of the vocabulary at a time on a CPU, so that the logits fit into its cache.
 CPU_VOCABULARY = 2048
@@ -176,9 +176,9 @@ class LogprobReader:
         parts: Parts = []
 
         def take(part: Part, states: torch.Tensor, cache: Any) -> None:
-            reads = order[slice(*np.searchsorted(nodes, part.ends_of_stretch, sorter=order))]
-            line = np.searchsorted(wanted, nodes[reads])
-            line -= np.searchsorted(wanted, part.nodes[0])
+            first, last = part.nodes[[0, -1]]
+            reads = order[slice(*np.searchsorted(nodes, [first, last + 1], sorter=order))]
+            line = np.searchsorted(wanted, nodes[reads]) - np.searchsorted(wanted, first)
             if len(reads):
                 parts.append((reads, self._logprobs(states, line, targets[reads])))
 
@@ -202,9 +202,15 @@ class LogprobReader:
             while first < len(tree):
                 part = tree.part(first, self._tree_tokens)
                 last = first + len(part.nodes)
-                read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
+                read = wanted[slice(*np.searchsorted(wanted, [first, last]))] - first
                 try:
-                    new_cache = self._cache_above(part, before, cache)
+                    new_cache = DynamicCache()
+                    if before is not None:
+                        # Keys and values of the nodes above, from the stretch before.
+                        above = self._send(np.searchsorted(before.cached, part.above))
+                        for k, layer in enumerate(cache.layers):
+                            states = (layer.keys, layer.values)
+                            new_cache.update(*(kept.index_select(2, above) for kept in states), k)
                     take(part, self._pass(tree, part, read, new_cache), new_cache)
                 except torch.OutOfMemoryError:
                     if self._tree_tokens == 1:
@@ -212,16 +218,6 @@ class LogprobReader:
                     self._tree_tokens //= 2
                     continue
                 before, cache, first = part, new_cache, last
-
-    def _cache_above(self, part: Part, before: Part | None, cache: Any) -> DynamicCache:
-        """Return keys and values of the nodes above a stretch, from the cache of the one before."""
-        new_cache = DynamicCache()
-        if before is not None:
-            above = self._send(np.searchsorted(before.cached, part.above))
-            for k, layer in enumerate(cache.layers):
-                states = (layer.keys, layer.values)
-                new_cache.update(*(part.index_select(2, above) for part in states), k)
-        return new_cache
 
     def _pass(self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache) -> torch.Tensor:
         """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
@@ -246,7 +242,7 @@ class LogprobReader:
             return torch.zeros(1, 1, 1, 1)
         # We make this large mask on the device, from node numbers.
         nodes, cached, ends = map(self._send, (part.nodes, part.cached, part.ends))
-        sees = (cached <= nodes[:, None]) & (nodes[:, None] < ends)
+        sees = visible(nodes, cached, ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
         return mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 

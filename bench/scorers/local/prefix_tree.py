@@ -38,27 +38,22 @@ class Part:
     cached: np.ndarray  # `above` and `nodes`; the cache holds their keys and values after the pass
     ends: np.ndarray  # for each of `cached`, the number after its last descendant
 
-    @property
-    def ends_of_stretch(self) -> tuple[int, int]:
-        """The first number of the stretch, and the number after its last one."""
-        return self.nodes[0], self.nodes[-1] + 1
-
-    def sees(self, nodes: np.ndarray) -> np.ndarray:
-        """Return which cached nodes each of `nodes` sees: bool [nodes, cached]."""
-        column = nodes[:, None]
-        return (self.cached <= column) & (column < self.ends)
-
     @cached_property
     def blocks(self) -> list[Block]:
         """The blocks of a pass, the same in all layers."""
         result: list[Block] = []
         for first in range(0, len(self.nodes), BLOCK):
-            sees = self.sees(self.nodes[first : first + BLOCK])
+            sees = visible(self.nodes[first : first + BLOCK], self.cached, self.ends)
             seen = np.flatnonzero(sees.any(0))
             mask = torch.zeros(len(sees), len(seen))
             mask.masked_fill_(~torch.from_numpy(sees[:, seen]), -torch.inf)
             result.append((slice(first, first + len(sees)), torch.from_numpy(seen), mask))
         return result
+
+
+def visible(nodes: Any, cached: Any, ends: Any) -> Any:
+    """Return which cached nodes each of `nodes` sees: a bool array or tensor [nodes, cached]."""
+    return (cached <= nodes[:, None]) & (nodes[:, None] < ends)
 
 
 class Tree:
@@ -75,23 +70,21 @@ class Tree:
         nothing = np.empty(0, np.int64)
         rows = [np.asarray(row, dtype=np.int64) for row in sequences]
         self.paths = [nothing] * len(rows)
-        ids, depths, ended = [nothing], [nothing], []
+        ids, depths = [nothing], [nothing]
+        self.end = np.empty(sum(map(len, rows)), np.int64)
         before, path, size = nothing, nothing, 0
         for i in sorted(range(len(rows)), key=lambda i: tuple(sequences[i])):
             both = min(len(before), len(rows[i]))
             differ = np.flatnonzero(before[:both] != rows[i][:both])
             shared = int(differ[0]) if len(differ) else both
-            ended.append((path[shared:], size))
             new = len(rows[i]) - shared
             path = np.concatenate([path[:shared], np.arange(size, size + new)])
             ids.append(rows[i][shared:])
             depths.append(np.arange(shared, shared + new))
             self.paths[i], before, size = path, rows[i], size + new
-        ended.append((path, size))
+            self.end[path] = size  # further sequences with a node move its end
         self.ids, self.depth = np.concatenate(ids), np.concatenate(depths)
-        self.end = np.empty(size, np.int64)
-        for nodes, end in ended:
-            self.end[nodes] = end
+        self.end = self.end[:size]
 
     def __len__(self) -> int:
         return len(self.ids)
