@@ -14,7 +14,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -27,7 +26,7 @@ from transformers import DynamicCache
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
-from bench.scorers.local.prefix_tree import Part, Tree, attending, current, visible
+from bench.scorers.local.prefix_tree import Part, Tree
 
 # Tokens of the vocabulary at a time on a CPU, so that the logits fit into its cache.
 CPU_VOCABULARY = 2048
@@ -83,12 +82,7 @@ class LogprobReader:
         module = sys.modules[type(network).__module__]
         by_mask = hasattr(module, "ALL_ATTENTION_FUNCTIONS")
         can_share = by_mask and module.__name__.startswith("transformers.") and not distributed
-        # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
-        self._by_block = can_share and where.device.type == "cpu"
         self._trees = can_share and agree(self._in_tree(), network.dtype)
-        if self._by_block and not self._trees:
-            self._by_block = False
-            self._trees = agree(self._in_tree(), network.dtype)
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
         self.in_batches = agree(self._in_batch(), network.dtype)
         self.tally = Tally()  # without the tests
@@ -198,26 +192,25 @@ class LogprobReader:
             take: called with the stretch, the states of its wanted nodes, and the cache.
         """
         before, cache, first = None, None, 0
-        with attending(self.network) if self._by_block else nullcontext():
-            while first < len(tree):
-                part = tree.part(first, self._tree_tokens)
-                last = first + len(part.nodes)
-                read = wanted[slice(*np.searchsorted(wanted, [first, last]))] - first
-                try:
-                    new_cache = DynamicCache()
-                    if before is not None:
-                        # Keys and values of the nodes above, from the stretch before.
-                        above = self._send(np.searchsorted(before.cached, part.above))
-                        for k, layer in enumerate(cache.layers):
-                            states = (layer.keys, layer.values)
-                            new_cache.update(*(kept.index_select(2, above) for kept in states), k)
-                    take(part, self._pass(tree, part, read, new_cache), new_cache)
-                except torch.OutOfMemoryError:
-                    if self._tree_tokens == 1:
-                        raise
-                    self._tree_tokens //= 2
-                    continue
-                before, cache, first = part, new_cache, last
+        while first < len(tree):
+            part = tree.part(first, self._tree_tokens)
+            last = first + len(part.nodes)
+            read = wanted[slice(*np.searchsorted(wanted, [first, last]))] - first
+            try:
+                new_cache = DynamicCache()
+                if before is not None:
+                    # Keys and values of the nodes above, from the stretch before.
+                    above = self._send(np.searchsorted(before.cached, part.above))
+                    for k, layer in enumerate(cache.layers):
+                        states = (layer.keys, layer.values)
+                        new_cache.update(*(kept.index_select(2, above) for kept in states), k)
+                take(part, self._pass(tree, part, read, new_cache), new_cache)
+            except torch.OutOfMemoryError:
+                if self._tree_tokens == 1:
+                    raise
+                self._tree_tokens //= 2
+                continue
+            before, cache, first = part, new_cache, last
 
     def _pass(self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache) -> torch.Tensor:
         """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
@@ -236,13 +229,9 @@ class LogprobReader:
 
     def _mask(self, part: Part) -> torch.Tensor:
         """Return the mask of a stretch, in which each token sees only its ancestors."""
-        if self._by_block:
-            current.set(part)
-            # With any mask of four axes, transformers makes no mask of its own.
-            return torch.zeros(1, 1, 1, 1)
         # We make this large mask on the device, from node numbers.
         nodes, cached, ends = map(self._send, (part.nodes, part.cached, part.ends))
-        sees = visible(nodes, cached, ends)
+        sees = (cached <= nodes[:, None]) & (nodes[:, None] < ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
         return mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
 
