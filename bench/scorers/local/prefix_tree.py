@@ -6,19 +6,8 @@ its first node; the pass before has these.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Part:
-    """A stretch of a tree."""
-
-    nodes: np.ndarray  # this stretch
-    above: np.ndarray  # the ancestors of its first node, from the root
-    cached: np.ndarray  # `above` and `nodes`; the cache holds their keys and values after the pass
-    ends: np.ndarray  # for each of `cached`, the number after its last descendant
 
 
 class Tree:
@@ -53,10 +42,3 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def part(self, first: int, size: int) -> Part:
-        """Return the stretch of at most `size` nodes from `first` on."""
-        above = np.flatnonzero(self.end[:first] > first)
-        nodes = np.arange(first, min(first + size, len(self)))
-        cached = np.concatenate([above, nodes])
-        return Part(nodes, above, cached, self.end[cached])
