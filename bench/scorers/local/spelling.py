@@ -108,8 +108,8 @@ def _spell(
     count[(tokenizer.unk_token_id,)] = 2
     rows = []
     for row in spellings:
-        singles = {spelling for spelling in row if len(spelling) == 1 and count[spelling] == 1}
-        rows.append(sorted(singles) or [row[0]])
+        singles: set[Ids] = {ids for ids in row if len(ids) == 1 and count[ids] == 1}
+        rows.append(sorted(singles) or row[:1])
     return Spelled(before, rows)
 
 
