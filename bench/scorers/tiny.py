@@ -7,7 +7,6 @@ workbench, and say nothing about real models. tests/benchmarks/tiny_models.py tr
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +51,8 @@ class Tiny(Model):
     ) -> None:
         from bench.scorers.local.device import placement
 
-        self.name, where = full_name(name), placement("cpu", dtype, batch_tokens)
-        # The keys of their one layer need no attention, so large passes cost no more.
-        self.where = replace(where, tree_tokens=where.batch_tokens)
+        self.name = full_name(name)
+        self.where = placement("cpu", dtype, batch_tokens)
         self.size, _, recipe = self.name.partition(",")
         # The classifier is the same in every size.
         self.folders = {"causal": WEIGHTS / self.name, "nli": WEIGHTS / f"classifier,{recipe}"}

@@ -16,9 +16,9 @@ from tests.helpers.cases import json_lines
 from tests.helpers.checkpoints import SHAPE, characters, merging, reference, save
 
 VOCABULARY = 61
-# Whether an architecture can be computed by blocks, and by trees at all; whether its logits are the
-# product of the last hidden state and the output matrix; and whether beginnings of prompts are
-# shared for its replies (empty if replies need no test).
+# Whether an architecture can be computed by trees; whether its logits are the product of the last
+# hidden state and the output matrix; and whether beginnings of prompts are shared for its replies
+# (empty if replies need no test).
 MODELS = {row["name"]: row for row in json_lines(__file__, "causal.jsonl")}
 
 
@@ -61,18 +61,15 @@ def check(tested, sequences):
 def test_every_architecture_gives_the_reference(name, monkeypatch):
     monkeypatch.setattr(logprobs, "CPU_VOCABULARY", 7)
     model = network(name)
-    before = model.config._attn_implementation
     tested = reader(model)
-    monkeypatch.setattr("bench.scorers.local.prefix_tree.BLOCK", 5)
-    can = [tested._by_block, tested._trees, tested._separable]
-    assert can == [MODELS[name][column] for column in ("by_block", "trees", "separable")]
+    can = [tested._trees, tested._separable]
+    assert can == [MODELS[name][column] for column in ("trees", "separable")]
     check(tested, texts())
     different = len({tuple(ids[:k]) for ids in texts() for k in range(1, len(ids) + 1)})
     assert tested.tally.asked == sum(len(ids) for ids in texts() if len(ids) > 1)
     assert (tested.tally.computed == different) is (tested._trees and "narrow" not in name)
     for size in (7, 1000):
         check(reader(model, size), [ids[:30] for ids in texts()])
-    assert model.config._attn_implementation == before
 
 
 @pytest.mark.parametrize(("tree", "limit"), [(True, 20), (False, 100)])

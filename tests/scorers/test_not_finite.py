@@ -54,6 +54,17 @@ def test_one_text_that_overflows_does_not_spoil_the_others(tmp_path):
         np.testing.assert_allclose(row, alone, atol=1e-4)
 
 
+def test_a_prompt_that_overflows_does_not_spoil_the_replies_to_others(tmp_path):
+    scorer = load(str(save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A"))))
+    prompts = ["the doctor is", "the doctoX is", "the doctor was", "the teacher is"]
+    expected = scorer.generate(prompts, max_new_tokens=4, greedy=True)
+    with torch.no_grad():
+        scorer.network.model.embed_tokens.weight[CODE["X"]] = math.nan
+    replies = scorer.answer([request(text, max_new_tokens=4) for text in prompts])
+    assert [bool(reply.error) for reply in replies] == [False, True, False, False]
+    assert [replies[k].response for k in (0, 2, 3)] == [expected[k] for k in (0, 2, 3)]
+
+
 def test_a_plug_ins_numbers_are_checked_too(own_folder, monkeypatch):
     def answer(self, requests):
         return [Answer("A", (-1.0, math.nan, -2.0)) for _ in requests]

@@ -11,13 +11,7 @@ import numpy as np
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import (
-    Answer,
-    Decoding,
-    Options,
-    digest,
-    not_finite,
-)
+from bench.scorers.base import Answer, Decoding, Options, digest, not_finite
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import SERVE, LocalModel, Pretrained
 from bench.scorers.local.generation import Generator, StopRule, end_tokens

@@ -61,7 +61,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
     on_cpu = where.type == "cpu"
     precision = DTYPES[dtype] if dtype else (torch.float32 if on_cpu else torch.bfloat16)
     # Larger batches are no faster on a CPU.
-    size, tree = (4096, 512) if on_cpu else (32768, 4096)
+    size, tree = (4096, 256) if on_cpu else (32768, 4096)
     return Placement(
         where, precision, batch_tokens or size, min(tree, batch_tokens or tree), spread
     )

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
@@ -172,12 +171,17 @@ class Masked(Encoder):
         self, ids: torch.Tensor, mask: torch.Tensor, positions: Sequence[int]
     ) -> torch.Tensor:
         """Return the logits at one position of each text: [texts, vocabulary]."""
+        wanted = torch.arange(len(positions)), torch.tensor(positions)
+
+        def gather(body: Any, args: Any, output: Any) -> Any:
+            output.last_hidden_state = output.last_hidden_state[wanted][None]
+            return output
+
         if self._one_by_one:
-            with reading_at(self.network, positions):
+            with self.network.base_model.register_forward_hook(gather):
                 logits: torch.Tensor = self.network(input_ids=ids, attention_mask=mask).logits[0]
                 return logits
-        logits = self.network(input_ids=ids, attention_mask=mask).logits
-        return logits[torch.arange(len(positions)), torch.tensor(positions)]
+        return self.network(input_ids=ids, attention_mask=mask).logits[wanted]
 
 
 class Classifier(Encoder):
@@ -253,20 +257,3 @@ def label_columns(
             "contradicts; leave it out, or set id2label in its config.json"
         )
     return [next(k for k, name in named.items() if name == wanted) for wanted in LABELS]
-
-
-@contextmanager
-def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
-    """Let the network's head see one state per text, so that logits are [1, texts, vocabulary]."""
-
-    def gather(body: Any, args: Any, output: Any) -> Any:
-        states = output.last_hidden_state
-        at_positions = states[torch.arange(len(positions)), torch.tensor(positions)]
-        output.last_hidden_state = at_positions[None]
-        return output
-
-    hook = network.base_model.register_forward_hook(gather)
-    try:
-        yield
-    finally:
-        hook.remove()

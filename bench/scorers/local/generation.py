@@ -296,10 +296,17 @@ class Generator:
         )[:, width:]
         self.reader.tally.computed += out.numel() + (0 if cache else ids.numel())
 
-    def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return the keys and values of a new batch, and take those of `rows` from `before`."""
+    def _rebuilt(
+        self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]
+    ) -> Cache | None:
+        """Return the keys and values of a new batch, and take those of `rows` from `before`.
+
+        None if numbers are not finite, because they spread in a tree from one text to others.
+        """
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
+        if not all(states.isfinite().all() for layer in new for states in layer):
+            return None
         width = max(len(reply.ids) for reply in batch) - 1
         kept = torch.tensor(rows, device=self.where.device)
         cache = DynamicCache()

@@ -228,12 +228,25 @@ def _refuse_other_weights(model: str, files: Sequence[str], gguf: str) -> NoRetu
 
 def fingerprint(path: Path) -> str:
     """Hash names and content of a file or a model's folder, with an adapter's local base model."""
-    files = []
-    for name, file in _files(path):
-        state = file.stat()
-        # `cp -p` keeps the time of modification, but no copy keeps the time of the last change.
-        files.append((name, file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-    return _hash(*files)
+    named = [(path.name, path)]
+    if path.is_dir():
+        # Subfolders hold nothing else that we load.
+        nested = sorted(path.glob("*/*.py")) + sorted(path.glob("*/*.jinja"))
+        files = sorted(path.iterdir()) + nested
+        named = [(file.relative_to(path).as_posix(), file) for file in files]
+        # Loading an adapter reports its faults.
+        if base := read_json(path / ADAPTER_CONFIG).get("base_model_name_or_path"):
+            folder = as_path(str(base))
+            bases = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+            named += [(f"base {file.name}", file) for file in bases]
+    states = []
+    for name, file in named:
+        if file.is_file():
+            state = file.stat()
+            # `cp -p` keeps the time of modification, but no copy that of the last change.
+            times = state.st_mtime_ns, state.st_ctime_ns
+            states.append((name, file.resolve(), state.st_size, *times))
+    return _hash(*states)
 
 
 # A command needs the hash several times: before loading the model, and for `run.json`.
@@ -249,19 +262,3 @@ def _hash(*files: tuple[Any, ...]) -> str:
             while part := stream.read(1 << 20):
                 total.update(part)
     return f"{HASH}{total.hexdigest()[:16]}"
-
-
-def _files(path: Path) -> Iterable[tuple[str, Path]]:
-    """List the files of a model, or the one file that `path` is, with their names."""
-    if not path.is_dir():
-        return [(path.name, path)]
-    # Subfolders hold nothing else that we load.
-    nested = [*sorted(path.glob("*/*.py")), *sorted(path.glob("*/*.jinja"))]
-    files = [*sorted(path.iterdir()), *nested]
-    named = [(file.relative_to(path).as_posix(), file) for file in files]
-    # Loading an adapter reports its faults.
-    if base := read_json(path / ADAPTER_CONFIG).get("base_model_name_or_path"):
-        folder = as_path(str(base))
-        bases = sorted(folder.iterdir()) if folder.is_dir() else [folder]
-        named += [(f"base {file.name}", file) for file in bases]
-    return [(name, file) for name, file in named if file.is_file()]

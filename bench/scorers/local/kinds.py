@@ -36,7 +36,11 @@ def kind_of(model: str, config: Any, own_code: bool = False) -> tuple[str, Any]:
     kinds = next(filter(None, of_each), [])
     if not kinds and not any(hasattr(transformers, name) for name in names):
         # GGUF files have no architecture, and some checkpoints a name that nobody else has.
-        kinds = _kinds_of_type(config, own_classes)
+        kinds = [kind for kind, auto_class, _ in KINDS if auto_class.__name__ in own_classes]
+        if not kinds and config.model_type not in MASKED:
+            kinds = [
+                kind for kind, _, types in KINDS if kind == "causal" and config.model_type in types
+            ]
     is_discriminator = not kinds and named in PRETRAINED and config.model_type in MASKED
     if is_discriminator or named.endswith("ForMultipleChoice"):
         raise BadInput(
@@ -72,14 +76,4 @@ def _kinds_of_architecture(name: str, config: Any, own_classes: Mapping[str, Any
     # Of the classes for pretraining, those that predict words share weights with their embeddings.
     if not kinds and name in PRETRAINED and config.model_type in MASKED:
         kinds = ["masked"] * bool(getattr(transformers, name)._tied_weights_keys)
-    return kinds
-
-
-def _kinds_of_type(config: Any, own_classes: Mapping[str, Any]) -> Sequence[str]:
-    """Return the kind that every model of a configuration's type has."""
-    kinds = [kind for kind, auto_class, _ in KINDS if auto_class.__name__ in own_classes]
-    if not kinds and config.model_type not in MASKED:
-        kinds = [
-            kind for kind, _, types in KINDS if config.model_type in types and kind == "causal"
-        ]
     return kinds

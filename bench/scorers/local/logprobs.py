@@ -14,7 +14,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -27,7 +26,7 @@ from transformers import DynamicCache
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batch_size
-from bench.scorers.local.prefix_tree import KeysComplete, Part, Tree, attending, current
+from bench.scorers.local.prefix_tree import Tree
 
 # Tokens of the vocabulary at a time on a CPU, so that the logits fit into its cache.
 CPU_VOCABULARY = 2048
@@ -83,12 +82,7 @@ class LogprobReader:
         module = sys.modules[type(network).__module__]
         by_mask = hasattr(module, "ALL_ATTENTION_FUNCTIONS")
         can_share = by_mask and module.__name__.startswith("transformers.") and not distributed
-        # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
-        self._by_block = can_share and where.device.type == "cpu"
         self._trees = can_share and agree(self._in_tree(), network.dtype)
-        if self._by_block and not self._trees:
-            self._by_block = False
-            self._trees = agree(self._in_tree(), network.dtype)
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
         self.in_batches = agree(self._in_batch(), network.dtype)
         self.tally = Tally()  # without the tests
@@ -144,13 +138,13 @@ class LogprobReader:
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
 
-        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
-            new = slice(len(part.above), None)
+        def take(first: int, last: int, states: torch.Tensor, cache: Any) -> None:
+            new = slice(first - last, None)
             parts.append(
                 [(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers]
             )
 
-        self._walk(tree, np.empty(0, np.int64), take, keys_only=True)
+        self._walk(tree, np.empty(0, np.int64), take)
         # Node 0 is a placeholder for padding; the mask hides it.
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
@@ -175,10 +169,9 @@ class LogprobReader:
         wanted = np.unique(nodes)
         parts: Parts = []
 
-        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
-            reads = order[slice(*np.searchsorted(nodes, part.ends_of_stretch, sorter=order))]
-            line = np.searchsorted(wanted, nodes[reads])
-            line -= np.searchsorted(wanted, part.nodes[0])
+        def take(first: int, last: int, states: torch.Tensor, cache: Any) -> None:
+            reads = order[slice(*np.searchsorted(nodes, [first, last], sorter=order))]
+            line = np.searchsorted(wanted, nodes[reads]) - np.searchsorted(wanted, first)
             if len(reads):
                 parts.append((reads, self._logprobs(states, line, targets[reads])))
 
@@ -189,70 +182,62 @@ class LogprobReader:
         self,
         tree: Tree,
         wanted: np.ndarray,
-        take: Callable[[Part, torch.Tensor, Any], None],
-        keys_only: bool = False,
+        take: Callable[[int, int, torch.Tensor, Any], None],
     ) -> None:
         """Compute a tree, one stretch per pass.
 
         Args:
             wanted: the sorted numbers of the nodes whose states we need.
-            take: called with the stretch, the states of its wanted nodes, and the cache.
-            keys_only: we need only the cache, so that a pass can end in the last layer.
+            take: called with the first node of a stretch, the first one behind it, the states of
+                its wanted nodes, and the cache.
         """
-        before, cache, first = None, None, 0
-        with attending(self.network, keys_only) if self._by_block else nullcontext():
-            while first < len(tree):
-                part = tree.part(first, self._tree_tokens, before)
-                last = first + len(part.nodes)
-                read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
-                try:
-                    new_cache = self._cache_above(part, before, cache)
-                    take(part, self._pass(tree, part, read, new_cache), new_cache)
-                except torch.OutOfMemoryError:
-                    if self._tree_tokens == 1:
-                        raise
-                    self._tree_tokens //= 2
-                    continue
-                before, cache, first = part, new_cache, last
+        # The nodes whose keys and values are in the cache: the ancestors of a stretch, and itself.
+        cached, cache, first = np.empty(0, np.int64), DynamicCache(), 0
+        while first < len(tree):
+            nodes = np.arange(first, min(first + self._tree_tokens, len(tree)))
+            last = first + len(nodes)
+            read = wanted[slice(*np.searchsorted(wanted, [first, last]))] - first
+            try:
+                above = np.flatnonzero(tree.end[:first] > first)
+                columns = self._send(np.searchsorted(cached, above))
+                new_cache = DynamicCache()
+                for k, layer in enumerate(cache.layers):
+                    states = (layer.keys, layer.values)
+                    new_cache.update(*(part.index_select(2, columns) for part in states), k)
+                seen = np.concatenate([above, nodes])
+                take(first, last, self._pass(tree, nodes, seen, read, new_cache), new_cache)
+            except torch.OutOfMemoryError:
+                if self._tree_tokens == 1:
+                    raise
+                self._tree_tokens //= 2
+                continue
+            cached, cache, first = seen, new_cache, last
 
-    def _cache_above(self, part: Part, before: Part | None, cache: Any) -> DynamicCache:
-        """Return keys and values of the nodes above a stretch, from the cache of the one before."""
-        new_cache = DynamicCache()
-        if before is not None:
-            above = self._send(np.searchsorted(before.cached, part.above))
-            for k, layer in enumerate(cache.layers):
-                states = (layer.keys, layer.values)
-                new_cache.update(*(part.index_select(2, above) for part in states), k)
-        return new_cache
-
-    def _pass(self, tree: Tree, part: Part, read: np.ndarray, cache: DynamicCache) -> torch.Tensor:
+    def _pass(
+        self,
+        tree: Tree,
+        nodes: np.ndarray,
+        cached: np.ndarray,
+        read: np.ndarray,
+        cache: DynamicCache,
+    ) -> torch.Tensor:
         """Add a stretch to `cache`; return the states (or logits) of its tokens `read`."""
-        self.tally.computed += len(part.nodes)
+        self.tally.computed += len(nodes)
+        # Each token sees only its ancestors. We make this large mask on the device.
+        rows, columns, ends = map(self._send, (nodes[:, None], cached, tree.end[cached]))
+        mask = torch.zeros(len(rows), len(columns), dtype=self.network.dtype, device=rows.device)
+        mask.masked_fill_((columns > rows) | (rows >= ends), torch.finfo(mask.dtype).min)
         options = {
-            "input_ids": self._send(tree.ids[part.nodes])[None],
-            "attention_mask": self._mask(part),
-            "position_ids": self._send(tree.depth[part.nodes])[None],
+            "input_ids": self._send(tree.ids[nodes])[None],
+            "attention_mask": mask[None, None],
+            "position_ids": self._send(tree.depth[nodes])[None],
             self.cache_name: cache,
             "use_cache": True,
         }
         positions = self._send(read)
-        with suppress(KeysComplete):
-            if self._separable:
-                return self.network.base_model(**options).last_hidden_state[0, positions]
-            return self.network(logits_to_keep=positions, **options).logits[0]
-        return torch.empty(0)
-
-    def _mask(self, part: Part) -> torch.Tensor:
-        """Return the mask of a stretch, in which each token sees only its ancestors."""
-        if self._by_block:
-            current.set(part)
-            # With any mask of four axes, transformers makes no mask of its own.
-            return torch.zeros(1, 1, 1, 1)
-        # We make this large mask on the device, from node numbers.
-        nodes, cached, ends = map(self._send, (part.nodes, part.cached, part.ends))
-        sees = (cached <= nodes[:, None]) & (nodes[:, None] < ends)
-        mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
-        return mask.masked_fill_(~sees, torch.finfo(mask.dtype).min)[None, None]
+        if self._separable:
+            return self.network.base_model(**options).last_hidden_state[0, positions]
+        return self.network(logits_to_keep=positions, **options).logits[0]
 
     def _read_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)
@@ -346,7 +331,9 @@ class LogprobReader:
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
-        self._walk(tree, np.arange(len(tree)), lambda part, states, cache: parts.append(states))
+        self._walk(
+            tree, np.arange(len(tree)), lambda first, last, states, cache: parts.append(states)
+        )
         states = torch.cat(parts)
         for text, path in zip(texts, tree.paths, strict=True):
             yield states[torch.from_numpy(path)], self._alone(text)

@@ -94,27 +94,22 @@ def _spell(
         if all(_after(before, ids[text + option]) for option, *_ in options)
     )
     before = next(common, ids[text])
-    first: list[Ids] = []
-    singles: list[set[Ids]] = []
+    spellings: list[list[Ids]] = []  # of each option, its own first
     for option, *alternatives in options:
         tokens = _after(before, ids[text + option])
         if ids[text + option] == ids[text]:
             tokens = ()  # the tokenizer drops all of its letters
         elif not tokens:  # without a common boundary, we encode an option by itself
             tokens = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
-        spellings = {
-            tokens,
-            *(_after(before, ids[text + alternative]) for alternative in alternatives),
-        }
-        first.append(tokens)
-        singles.append({spelling for spelling in spellings if len(spelling) == 1})
+        further = [_after(before, ids[text + alternative]) for alternative in alternatives]
+        spellings.append([tokens, *further])
     # Exclude tokens that several letters share, for example the token for unknown words.
-    count = Counter(chain(*singles))
-    shared = {spelling for spelling in count if count[spelling] > 1} | {(tokenizer.unk_token_id,)}
-    rows = [
-        sorted(spellings - shared) or [tokens]
-        for tokens, spellings in zip(first, singles, strict=True)
-    ]
+    count = Counter(chain(*map(set, spellings)))
+    count[(tokenizer.unk_token_id,)] = 2
+    rows = []
+    for row in spellings:
+        singles: set[Ids] = {ids for ids in row if len(ids) == 1 and count[ids] == 1}
+        rows.append(sorted(singles) or row[:1])
     return Spelled(before, rows)
 
 
