@@ -103,7 +103,11 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
             try:
                 config = RunConfig.of(options)
                 if key not in counts:
-                    counts[key] = _counted(config, out)
+                    try:
+                        counts[key] = counted(config, partial=True)
+                    except AnotherRun as other:
+                        beside = {"out": _beside(out, other.identity)}
+                        counts[key] = counted(config.model_copy(update=beside), partial=True)
                 of_run = counts[key]._replace(benchmark=variant.title, model=model.label)
                 estimates.append(priced(of_run, config))
             except (BadInput, RunFailed) as error:
@@ -118,14 +122,6 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     for problem in problems:
         say(problem)
     return estimates
-
-
-def _counted(config: RunConfig, folder: Path) -> Estimate:
-    try:
-        return counted(config, partial=True)
-    except AnotherRun as other:
-        config = config.model_copy(update={"out": _beside(folder, other.identity)})
-        return counted(config, partial=True)
 
 
 def ask_models(plan: Study, folder: Path) -> list[Cell]:
