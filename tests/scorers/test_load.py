@@ -361,3 +361,12 @@ def test_torch_runs_on_one_thread_on_a_busy_machine(monkeypatch, load, variable,
         monkeypatch.setenv("OMP_NUM_THREADS", variable)
     device.yield_to_others(device.placement("cpu", None, None))
     assert chosen[-1] == threads
+
+
+@pytest.mark.parametrize("size", ["s", "m"])
+def test_a_tiny_model_describes_the_shape_of_its_weights(size):
+    model = load(f"tiny:{size}")
+    parameters = model.describe()["parameters"]
+    config = json.loads((model.folders["causal"] / "config.json").read_text("utf-8"))
+    assert parameters["hidden"] == config["hidden_size"]
+    assert parameters["layers"] == config["num_hidden_layers"]
