@@ -448,7 +448,7 @@ class Scoring:
         return metric.reason(dict(zip(self.columns, sums, strict=True)))
 
     def ends(self, metric: Metric) -> np.ndarray:
-        """Compute the bounds of the scores, had all answers been readable: [2, categories + 1]."""
+        """Compute the bounds of the scores of all answers, read or not: [2, categories + 1]."""
         if not metric.ends:
             ends = self.ends_of_parts(metric)
             return averages(ends, self.weights(metric, ends))

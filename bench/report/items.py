@@ -89,7 +89,7 @@ def read(runs: Sequence[Run]) -> dict[str, Any]:
     printed = set(spread_evenly(range(len(items)), PRINTED_ITEMS))
     for k, (item, line) in enumerate(zip(items, lines, strict=True)):
         whole_item = items_by_id[item["item_id"]]
-        # An item has its own line, or lines of its parts.
+        # The data have a translation of the whole item, or one of each of its parts.
         parts = [getattr(whole_item, name, "") for name in ("cluster", "term", "frame")]
         gloss = glosses.get(whole_item.item_id) or " ".join(filter(None, map(glosses.get, parts)))
         line = truncate(gloss or line, MAX_REPLY_CHARS)

@@ -241,7 +241,7 @@ class McbeScoring(Scoring):
         places = super().categories_of(metric)
         if metric.name != "score_common" or self.common != COMMON:
             return places
-        # In a category with one common task, `score_common` would repeat the score of this task.
+        # With only one common task, `score_common` would repeat the score of this task.
         several = np.append(self.asked_tasks(metric).sum(1) > 1, len(metric.used_tasks) > 1)
         return [k for k in places if several[k]]
 

@@ -183,7 +183,7 @@ class GGUF:
             used = set()
             for name in self._names:
                 renamed, _ = rename_source_key(name, renamings, converters)
-                # Layers that predict the tokens after the next one have the prefix "mtp".
+                # The prefix "mtp" is of layers that predict further tokens, which we leave out.
                 if renamed in weights or renamed.startswith("mtp."):
                     used.add(name)
         else:
