@@ -171,7 +171,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     with _open_unpacked(path) as stream:
         encoding = _encoding(path, stream.peek(HEAD))
         lines: Iterable[bytes] = stream
-        if encoding != "utf-8":  # in which the byte of a line break may be half a character
+        if encoding != "utf-8":  # the byte of a line break may be a half of a character
             lines = io.BytesIO(_decode(path, stream.read(), encoding).encode())
         for number, line in enumerate(lines, start=1):
             yield number, _decode(path, line.removesuffix(b"\n"), line=number)

@@ -52,7 +52,8 @@ class Causal(LocalModel):
 
     def follow(self, generation: Generation) -> None:
         tokenizer, self.generation = self.tokenizer, generation
-        self._reader = copy.copy(self._reader)  # that of another model counts its own tokens
+        # Models that share their weights count their tokens apart.
+        self._reader = copy.copy(self._reader)
         self._reader.tally = self.tally
         self.chat = ChatFormatter(self.id, tokenizer, generation)
         self.require_embeddings(self.chat.encode([self.chat.example])[0])
