@@ -190,7 +190,7 @@ def _described(table: Table, name: str, needed: Sequence[str]) -> pd.DataFrame:
 
 
 def _words(table: Table, rows: pd.DataFrame, column: str, words: Sequence[str]) -> pd.Series:
-    """Check that the rows of each score have the same allowed word in a column; return these words."""
+    """Return the word of each score in a column; refuse others than `words`, and several."""
     cells = rows[column].str.lower()
     by_score = cells.mask(cells == "").groupby([rows.benchmark, rows.title])
     first = by_score.transform("first").fillna("")
