@@ -55,8 +55,7 @@ def get(name: str) -> "Benchmark":
 @cache
 def _load(name: str) -> "Benchmark":
     if name in OWN:
-        benchmark: Benchmark = import_module(f"bench.benchmarks.{name}").BENCHMARK
-        return benchmark
+        return import_module(f"bench.benchmarks.{name}").BENCHMARK
     entry = _plugins()[name]
     title = f"benchmark {name} ({entry.value})"
     remedy = "; mend or uninstall its package"

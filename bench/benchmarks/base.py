@@ -369,8 +369,7 @@ class PackagedBenchmark(Benchmark):
 
     @property
     def metrics(self) -> "Metrics":
-        metrics: Metrics = self._module("scores").METRICS
-        return metrics
+        return self._module("scores").METRICS
 
     def scoring(
         self,
@@ -379,5 +378,4 @@ class PackagedBenchmark(Benchmark):
         preset: str,
         common: Sequence[str] = (),
     ) -> "Scoring":
-        scoring: Scoring = self._module("scores").scoring(records, items, preset, common)
-        return scoring
+        return self._module("scores").scoring(records, items, preset, common)

@@ -75,11 +75,10 @@ def as_csv(table: "pd.DataFrame") -> str:
     """Write a table as CSV that is read back without loss."""
     texts = [cell for column in table for cell in (column, *table[column]) if isinstance(cell, str)]
     # pandas does not put quotes around a carriage return, which ends a line too.
-    text: str = table.to_csv(
+    return table.to_csv(
         index=False,
         quoting=csv.QUOTE_NONNUMERIC if "\r" in "".join(texts) else csv.QUOTE_MINIMAL,
     )
-    return text
 
 
 def to_number(text: str) -> float:

@@ -600,8 +600,7 @@ def _reason(error: object) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
-    values: dict[str, Any] = _parse(path, "TOML", tomllib.loads)
-    return values
+    return _parse(path, "TOML", tomllib.loads)
 
 
 def read_yaml(path: Path) -> Any:

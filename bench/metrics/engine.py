@@ -438,8 +438,7 @@ class Scoring:
         if metric.task != ALL or metric.mean_over != ("category", "task"):
             return np.full(len(self.categories), True)
         weights = self.observed_parts(metric)[1][-1]
-        is_counted: np.ndarray = (self.parts(metric).of_category & (weights > 0)).any(1)
-        return is_counted
+        return (self.parts(metric).of_category & (weights > 0)).any(1)
 
     def reason(self, metric: Metric, category: str) -> str:
         """Say why a score is undefined."""

@@ -116,8 +116,7 @@ class VerdictScoring(Scoring):
         for _key, rows in with_total.groupby(["category", "options"]):
             with_total.loc[rows.index, "constant"] = _is_constant(rows)
         by_task = with_total.groupby(["category", "task"]).constant.all()
-        constant: dict[Any, bool] = by_task.to_dict()
-        return constant
+        return by_task.to_dict()
 
     def annotate(self, metric: Metric, row: Score) -> Score:
         tasks = metric.used_tasks or self.tasks

@@ -180,8 +180,7 @@ def backend_of(model: str) -> type[Model]:
     """
     kind, _ = split_kind(model)
     if kind in BACKENDS:  # reading entry points would take time
-        backend: type[Model] = resolve_name(BACKENDS[kind])
-        return backend
+        return resolve_name(BACKENDS[kind])
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if kind not in entries:
         kinds = [*filter(None, BACKENDS), *entries, "a Hub id", "a folder", "a .gguf file"]

@@ -105,8 +105,7 @@ class Question:
     @property
     def stereotyped(self) -> int:
         """The option that follows the stereotype (see `bench.benchmarks.cbbq.targets`)."""
-        option: int = stereotyped_option(self.target, self.polarity)
-        return option
+        return stereotyped_option(self.target, self.polarity)
 
 
 # Notes on odd questions that are asked.

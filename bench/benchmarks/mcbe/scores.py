@@ -234,8 +234,7 @@ class McbeScoring(Scoring):
     def asked_tasks(self, metric: Metric) -> np.ndarray:
         """Return which tasks of a metric each category was asked: bool [categories, tasks]."""
         columns = [self.tasks.index(task) for task in metric.used_tasks]
-        asked_tasks: np.ndarray = self.asked[:, columns]
-        return asked_tasks
+        return self.asked[:, columns]
 
     def categories_of(self, metric: Metric) -> Sequence[int]:
         places = super().categories_of(metric)

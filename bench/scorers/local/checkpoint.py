@@ -217,8 +217,7 @@ def n_trailing_special_tokens(tokenizer: Any) -> int:
 
 def _special_tokens_mask(tokenizer: Any) -> list[int]:
     """Return 1 for each token that the tokenizer adds to a text of one letter, 0 for the letter."""
-    mask: list[int] = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-    return mask
+    return tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
 
 
 def quantization(model: str, files: Location, config: Any) -> str:

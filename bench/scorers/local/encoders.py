@@ -179,8 +179,7 @@ class Masked(Encoder):
 
         if self._one_by_one:
             with self.network.base_model.register_forward_hook(gather):
-                logits: torch.Tensor = self.network(input_ids=ids, attention_mask=mask).logits[0]
-                return logits
+                return self.network(input_ids=ids, attention_mask=mask).logits[0]
         return self.network(input_ids=ids, attention_mask=mask).logits[wanted]
 
 
