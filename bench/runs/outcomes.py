@@ -1,7 +1,6 @@
 """The items, replies and outcomes of several runs in frames, for your own statistics."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -129,25 +128,28 @@ def data_conflict(runs: Sequence[Run]) -> str:
     versions = {run.metadata["data"]["sha256"]: run for run in reversed(runs)}
     if len(versions) < 2:
         return ""
-    texts = [(run, _texts(run)) for run in reversed(versions.values())]
-    for (first, items), (second, others) in combinations(texts, 2):
-        item_ids = items.index.intersection(others.index)
-        fields = items.columns.intersection(others.columns)
-        differs = (items.loc[item_ids, fields] != others.loc[item_ids, fields]).any(axis=1)
-        if differs.any():
-            described = [
-                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
-                for run in (first, second)
-            ]
-            return (
-                f"{first.folder} and {second.folder} were asked different data, "
-                f"{' and '.join(described)}: {differs.sum():,} of {len(differs):,} items of the "
-                f"same name are not the same, the first is {differs.idxmax()}; name runs on one "
-                "data set"
-            )
-    return ""
+    # A field that a version lacks is NaN.
+    hashes = pd.concat({sha256: _hashes(run) for sha256, run in reversed(versions.items())})
+    items = hashes.groupby(level="item_id", sort=False)
+    differs = items.nunique().gt(1)
+    item_ids = differs.index[differs.any(axis=1)]
+    if item_ids.empty:
+        return ""
+    field = differs.columns[differs.loc[item_ids[0]]][0]
+    values = hashes.xs(item_ids[0], level="item_id")[field].dropna()
+    pair = [versions[values.index[0]], versions[values.index[values != values.iloc[0]][0]]]
+    described = [
+        "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
+        for run in pair
+    ]
+    return (
+        f"{pair[0].folder} and {pair[1].folder} were asked different data, "
+        f"{' and '.join(described)}: {len(item_ids):,} of {(items.size() > 1).sum():,} items of "
+        f"the same name are not the same, the first is {item_ids[0]}; name runs on one data set"
+    )
 
 
-def _texts(run: Run) -> pd.DataFrame:
-    """Return the fields of each item as texts, by `item_id`."""
-    return run.items.drop_duplicates("item_id").set_index("item_id").astype(str).fillna("")
+def _hashes(run: Run) -> pd.DataFrame:
+    """Return a hash of each field of each item, by `item_id`."""
+    texts = run.items.set_index("item_id").astype(str)
+    return texts.apply(lambda column: pd.util.hash_array(column.to_numpy(object)))
