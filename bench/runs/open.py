@@ -414,7 +414,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
         groups.setdefault((run.benchmark, name), {})[folder] = run
     labels: dict[Path, str] = {}
     for (_benchmark, name), by_folder in groups.items():
-        for folder, text in zip(by_folder, _differences([*by_folder.values()]), strict=True):
+        texts = _differences([*by_folder.values()]) if len(by_folder) > 1 else [""]
+        for folder, text in zip(by_folder, texts, strict=True):
             labels[folder] = f"{name} ({text})" if text else name
     return [labels[folder] for folder in folders]
 
