@@ -98,8 +98,8 @@ def stacked(kinds: pd.DataFrame) -> Figure:
     Examples:
         >>> row = {"task": "ambiguous", "model": "m", "refused": 0.25, "right": 0.75}
         >>> kinds = pd.DataFrame([{**dict.fromkeys(KINDS, 0), **row}])
-        >>> [ax.get_title() for ax in stacked(kinds).axes]
-        ['ambiguous']
+        >>> [ax.get_xlabel() for ax in stacked(kinds).axes]
+        ['per cent of the answers']
     """
     tasks = list(kinds.task.unique())
     models = list(kinds.model.unique())
