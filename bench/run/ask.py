@@ -16,7 +16,7 @@ import pyarrow as pa
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed, explain_others
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.run_json import broken, other_scorer
+from bench.run.run_json import broken, has_endpoint, other_scorer
 from bench.runs import records
 from bench.runs.records import Replies
 from bench.scorers.base import FEWEST_TOGETHER, Answer, Model, checked, digest
@@ -36,10 +36,11 @@ def ask_requests(
     folder = plan.folder
     every_request = list(chain(*requests.stages))
     rows = records.reopen(folder)
-    is_broken = broken(metadata, rows)
-    if is_broken.any():
-        say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
-    rows = rows[~is_broken]
+    if has_endpoint(metadata):
+        is_broken = broken(rows)
+        if is_broken.any():
+            say(f"{folder}: {is_broken.sum():,} answers came back broken; they are asked again")
+        rows = rows[~is_broken]
     replies = records.replies_of(rows)
     # If an earlier reply changes, so does a prompt with it, and the old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))

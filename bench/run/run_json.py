@@ -142,7 +142,7 @@ def finished_run(plan: Plan, partial: bool) -> dict[str, Any]:
     has_new_judge = plan.asked["judge"] and not metadata["asked"]["judge"]
     if has_new_judge or not records.is_complete(plan.folder):
         return {}
-    if broken(metadata, records.read(plan.folder, prompts=False)).any():
+    if has_endpoint(metadata) and broken(records.read(plan.folder, prompts=False)).any():
         return {}
     if not display(plan).items() <= metadata.items():
         metadata |= display(plan)
@@ -179,10 +179,13 @@ def begin(plan: Plan, models: Respondents, partial: bool) -> tuple[dict[str, Any
     return metadata, requests
 
 
-def broken(metadata: Mapping[str, Any], rows: pd.DataFrame) -> "pd.Series[bool]":
+def has_endpoint(metadata: Mapping[str, Any]) -> bool:
+    return any("url" in (metadata[role] or {}) for role in ("model", "judge"))
+
+
+def broken(rows: pd.DataFrame) -> "pd.Series[bool]":
     """Return which answers of an endpoint came back broken, so that we ask it again."""
-    has_endpoint = any("url" in (metadata[role] or {}) for role in ("model", "judge"))
-    return rows.error.str.startswith(BROKEN_ANSWER) & has_endpoint
+    return rows.error.str.startswith(BROKEN_ANSWER)
 
 
 def entries(role: str, scorer: Model) -> dict[str, Any]:
