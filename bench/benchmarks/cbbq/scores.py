@@ -30,6 +30,13 @@ METRICS = read_metrics(__file__)
 # The metrics as ratios of sums of columns; an empty cell means the default of `Metric`. A metric of
 # both contexts is a weighted mean of the two above it, which may have no name and no rows.
 TABLE: Any = pd.read_csv(Path(__file__).with_name("metrics.csv"), dtype=str, keep_default_na=False)
+# The words of its column `undefined`.
+UNDEFINED = {
+    "unreadable": UNREADABLE,
+    "undecided": "no answer to a disambiguous question decides for one of the two people",
+    "all undecided": "no answer decides for one of the two people",
+    "incomplete": "no question was answered readably in every order of its options",
+}
 PROPOSAL = "--set option_order=rotated tells whether that is the place or the group"
 # The measures with a baseline that allows for a preference for one letter.
 BY_LETTERS = ("s_amb", "s_disamb", "s_total", "accuracy", "s_amb_decided")
@@ -80,7 +87,7 @@ def score_metrics(rows: pd.DataFrame, preset: str) -> list[Metric]:
             counts=row.counts,
             read=("answered", "explained" if is_explained else "parsed"),
             unread=(row.answers, row.readable) if row.readable else None,
-            undefined=row.undefined,
+            undefined=UNDEFINED[row.undefined],
             undefined_without=reasons,
         )
         metrics.append(ratio)
