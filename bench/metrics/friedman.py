@@ -156,14 +156,14 @@ def _test(ranks: pd.DataFrame, left_out: Sequence[str]) -> pd.DataFrame:
         note = f"{k} model{'s' * (k != 1)}: {LEAST_MODELS} are needed at least"
     elif n < LEAST_BLOCKS:
         note = f"{n} block: {LEAST_BLOCKS} are needed at least"
-    elif not np.ptp(ranks.to_numpy(), axis=1).any():
+    elif _all_tied(ranks):
         note = "all models have the same score in every block"
     else:
         q, p = map(float, scipy.stats.friedmanchisquare(*ranks.to_numpy().T))
         w = q / (n * (k - 1))
         if n <= FEW_BLOCKS and k <= FEW_MODELS:
             note = f"p of Q is rough for {n} blocks of {k} models"
-        if ranks.eq(ranks.iloc[0]).all(axis=None):
+        if _has_single_order(ranks):
             note = join_notes(note, "every block has the same order, so that F is infinite")
         else:
             f = (n - 1) * q / (n * (k - 1) - q)
@@ -212,7 +212,7 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     critical = critical_difference(k, n)
     nemenyi = posthocs.posthoc_nemenyi_friedman(ranks)
     # If all blocks have the same order, Conover's test has no variance to compare with.
-    is_constant = bool(ranks.eq(ranks.iloc[0]).all(axis=None))
+    is_constant = _has_single_order(ranks)
     conover = nemenyi * math.nan if is_constant else posthocs.posthoc_conover_friedman(ranks)
     pairs = list(combinations(ranks.columns, 2))
     # .8 - .7 and .3 - .2 are ties, too.
@@ -234,6 +234,14 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     table["n"] = n
     table["blocks_apart"] = [np.count_nonzero(of_blocks) for of_blocks in differences]
     note = "every block has the same order, which leaves Conover's test no variance"
-    if not np.ptp(ranks.to_numpy(), axis=1).any():
+    if _all_tied(ranks):
         note = "all models have the same score in every block"
     return table.assign(note=note if is_constant else "")
+
+
+def _all_tied(ranks: pd.DataFrame) -> bool:
+    return not np.ptp(ranks.to_numpy(), axis=1).any()
+
+
+def _has_single_order(ranks: pd.DataFrame) -> bool:
+    return bool(ranks.eq(ranks.iloc[0]).all(axis=None))
