@@ -171,7 +171,8 @@ def prompt_language_warning(metadata: Mapping[str, Any]) -> str:
 
 def warnings(runs: "Sequence[Run]") -> list[str]:
     """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
-    invented = [text for kind, text in INVENTED.items() if kind in {run.kind for run in runs}]
+    kinds = {run.kind for run in runs}
+    invented = [text for kind, text in INVENTED.items() if kind in kinds]
     texts = [f"Not real models: {listing(invented)}."] if invented else []
     on_samples = [run for run in runs if "samples" in run.metadata["data"]["version"]]
     if on_samples:

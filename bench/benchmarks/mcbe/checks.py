@@ -24,16 +24,17 @@ def rows(folder: Path, errors: Errors, **settings: str) -> Tables:
     for path in unknown:
         errors.append(BadInput(unknown_category(path, category_of(path), folder, groups)))
     for category, path in paths.items():
+        file = file_name(path, folder)
         table: list[dict[str, Any]] = []
         with noted(errors):
             for cells, item in items.read(path, category, groups=groups[category], **options):
-                row = {**cells, "file": file_name(path, folder), "row": cells.number}
+                row = {**cells, "file": file, "row": cells.number, "name": category}
                 if isinstance(item, Instance):
                     row |= {"counts_as": "rows", "key": item.content_hash}
                 else:
                     row |= {"counts_as": "refused rows", "key": ""}
                     errors.append(BadInput(item.message(path)))
-                table.append(row | {"name": category})
+                table.append(row)
         yield pd.DataFrame(table).fillna("")
 
 
