@@ -64,7 +64,8 @@ class Options(BaseModel):
             group = group_of(field)
             nested = [key for key in (group.described() if group else ()) if key in values]
             if nested and isinstance(values.get(name, {}), Mapping):
-                values[name] = {**values.get(name, {}), **{key: values.pop(key) for key in nested}}
+                members = {key: values.pop(key) for key in nested}
+                values[name] = {**values.get(name, {}), **members}
         try:
             return cls(**values)
         except ValidationError as error:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
-from operator import mul
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -162,9 +161,9 @@ def priced(counts: Estimate, config: RunConfig) -> Estimate:
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> list[float]:
     """Return bounds of the tokens of a request, for a missing reply of up to `pending` tokens."""
-    other = len(WIDE.sub("", request.text))
-    numbers = (len(request.text) - other, other, request.request_type != "nll")
-    low, high = (sum(map(mul, numbers, bounds)) for bounds in BOUNDS.values())
+    other, is_chat = len(WIDE.sub("", request.text)), request.request_type != "nll"
+    wide = len(request.text) - other
+    low, high = (wide * w + other * o + is_chat * around for w, o, around in BOUNDS.values())
     written = 0
     if request.request_type == "generate":
         written = request.max_new_tokens + (config.thinking_tokens or 0)
