@@ -11,7 +11,8 @@ from bench.core.errors import BadInput, quoted
 # Control characters, escapes of terminals, changes of direction, halves of characters, codes that
 # are no characters, and tags that spell words invisibly; not line breaks and tabs.
 INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 # Keeps Jupyter and browsers from setting $...$ as mathematics.

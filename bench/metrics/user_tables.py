@@ -18,8 +18,8 @@ TIMES = dict.fromkeys(("datetime64", "datetime", "date", "period"), "dates")
 TIMES |= dict.fromkeys(("timedelta64", "timedelta"), "durations")
 # A frame of pandas or of another library, or the file that holds it.
 Frame = pd.DataFrame | str | Path
-# Names of an average over all categories or tasks. The font of the package
-# has no traditional characters, so we write them by their numbers.
+# Names of an average over all categories or tasks. The font of the package has no traditional
+# characters, so we write them by their numbers.
 OVERALL = (
     f"{ALL}|overall|average|avg|avg.|mean|total|all categories|all tasks|macro average|macro avg|"
     "micro average|micro avg|总体|总计|总分|合计|平均|平均值|平均分|均值|全部|整体|所有|"

@@ -151,7 +151,8 @@ _PLACES |= {"one": 0, "two": 1, "three": 2, "最后一": -1, "last": -1}
 _PLACE = re.compile(
     r"(?:(?P<back>倒数)?第)?\s?(?P<place>(?:(?<=第)|(?<=第\s))[一二三1-3]|最后一)\s?"
     r"(?P<unit>[个种项条句段位])(?P<noun>选项|选择|答案|句子|描述|情[形况]|话)?"
-    r"|(?:选项|句子?|描述|情[形况]|\b(?:option|sentence|description)\s)(?P<number>[一二三1-3]|one|two|three)(?![0-9]|\.[0-9])"
+    r"|(?:选项|句子?|描述|情[形况]|\b(?:option|sentence|description)\s)"
+    r"(?P<number>[一二三1-3]|one|two|three)(?![0-9]|\.[0-9])"
     r"|(?:\bthe\s)?\b(?P<ordinal>first|second|third|last)\s"
     r"(?:one|option|choice|answer|sentence|description)\b"
     r"|(?P<pair>[前后](?:者|一[个种项句])|\bthe\s(?:former|latter)\b)",

@@ -29,7 +29,8 @@ _SUM = "(?:合计|总计|加起来|相加|累计|共计?)得?"
 _LABEL = re.compile(
     r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)"
     r"|(?P<early>初步|初始|原(?!因)|initial|preliminary))"
-    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=])|(?<=最[终后])(?=[0-9]))|{_NAME}|(?P<sum>{_SUM}))"
+    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=])|(?<=最[终后])(?=[0-9]))"
+    rf"|{_NAME}|(?P<sum>{_SUM}))"
     rf"(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
 # How much a label weighs by its group; a label of no group weighs 1.
@@ -40,7 +41,8 @@ _VERB = re.compile(
     r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
     r"|(?P<changed>改[为成]|(?:调整|修正|更正|[上下]?[调提降升减][高低]?)[为到至]"
     r"|(?<=[0-9分])\s?(?:→|->|=>)"
-    r"|(?<![a-z])(?:(?:lower|raise|reduc|increas|chang|adjust|revis)[a-z]{0,3}\s(?:[a-z]{1,9}\s){0,3}?"
+    r"|(?<![a-z])(?:(?:lower|raise|reduc|increas|chang|adjust|revis)[a-z]{0,3}\s"
+    r"(?:[a-z]{1,9}\s){0,3}?"
     r"(?:from\s[0-9.]{1,4}\s)?|down\s)to"
     r"|不对?[;,。]\s?(?:应该?|还)?[是为给打])\s?(?=[0-9])"
     r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?"
